@@ -31,8 +31,8 @@ export const JobRequest = Type.Object(
     ),
     runs_on: Type.Optional(
       Type.String({
-        pattern: '^[^\\u0000-\\u0020]{1,255}$',
-        description: 'an alias or name of an image; absent: the default label',
+        pattern: '^[^\\u0000-\\u0020]{0,255}$',
+        description: 'an alias or name of an image; absent or empty: the default label',
       }),
     ),
     submitted_at: Type.String({

@@ -30,6 +30,8 @@ export interface LocalFleetOptions {
   readonly libvirtUri?: string | undefined;
   readonly libvirtNetwork?: string | undefined;
   readonly imageMap?: string | undefined;
+  /** Limits and broker. */
+  readonly intake?: Partial<ServerConfig> | undefined;
 }
 
 export interface LocalFleet {
@@ -88,12 +90,13 @@ export async function startLocalFleet(options: LocalFleetOptions, { log }: { log
 }
 
 async function startLocalServer(
-  { dataDirectory, listen, imageMap }: LocalFleetOptions,
+  { dataDirectory, listen, imageMap, intake }: LocalFleetOptions,
   log: Logger,
 ): Promise<RunningServer> {
   const start = (address: string): Promise<RunningServer> =>
     startServer(
       parse(ServerConfig, {
+        ...intake,
         listen: address,
         dataDirectory: join(dataDirectory, 'server'),
         ...(imageMap === undefined ? {} : { imageMap }),

@@ -4,14 +4,23 @@ import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
 import { attempting } from '../cli/exit-codes.ts';
 import { defaultImageMap, imageMapIn } from './default-image-map.ts';
+import {
+  checkedIntakeFlags,
+  configPath,
+  type IntakeFlags,
+  intakeVariables,
+  whatConfigNames,
+  withIntakeOptions,
+} from './intake-options.ts';
 import { processConfig } from './process-config.ts';
 import { storeAdvice, tellFailure } from './store-of.ts';
 import { untilAborted } from './until-aborted.ts';
 
+const prefix = 'BERTH_SERVER_';
 /** After waiting agents have reconnected. */
 const releaseAfterMs = 1_500;
 
-interface ServerFlags {
+interface ServerFlags extends IntakeFlags {
   readonly config?: string;
   readonly listen?: string;
   readonly advertiseUrl?: string;
@@ -19,8 +28,6 @@ interface ServerFlags {
   readonly dataDir?: string;
   readonly newFleet?: true;
   readonly imageMap?: string;
-  readonly maxConcurrency?: string;
-  readonly capacityMap?: string;
   readonly tlsCertificate?: string;
   readonly tlsKey?: string;
   readonly insecure?: true;
@@ -29,9 +36,12 @@ interface ServerFlags {
 }
 
 export function serverCommand(cli: Cli): Command {
-  return new Command('server')
+  const command = new Command('server')
     .description('Run the control plane')
-    .option('--config <file>', 'YAML file; each key is also a variable BERTH_SERVER_* (BERTH_SERVER_CONFIG)')
+    .option(
+      '--config <file>',
+      'YAML file; each key is also a variable BERTH_SERVER_* (BERTH_SERVER_CONFIG); or an image map',
+    )
     .option('--listen <address:port>', 'default: 127.0.0.1:7070')
     .option('--advertise-url <url>', 'URL of this server for agents and clients, when there are several servers')
     .option('--store <url>', 'sqlite:PATH, postgres://... or etcd://...; default: sqlite:<data-dir>/berth.db')
@@ -41,66 +51,61 @@ export function serverCommand(cli: Cli): Command {
       '--image-map <file>',
       `YAML of images and sizes, read at start (ORCH_CONFIG); default: ${defaultImageMap}, if it is there`,
     )
-    .option('--max-concurrency <count>', 'at most this many instances at once (MAX_CONCURRENCY); default: no limit')
-    .option('--capacity-map <map>', 'limits per image: ubuntu-22.04=4,illumos-latest=2 (CAPACITY_MAP)')
     .option('--tls-certificate <file>', 'PEM file; serve HTTPS')
     .option('--tls-key <file>', 'PEM file; private key of the certificate')
     .option('--insecure', 'allow other machines to connect without TLS')
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
-    .option('--log-format <format>', 'auto, text or json; default: auto, which is text on a terminal and else JSON')
-    .action(async ({ config: file, dataDir, ...flags }: ServerFlags) => {
-      const [
-        { ServerConfig },
-        { startServer },
-        { StartStopped },
-        { inspectImage },
-        { system, systemClock, systemLogger },
-      ] = await Promise.all([
-        import('../server/config.ts'),
-        import('../server/run.ts'),
-        import('../server/stoppable-start.ts'),
-        import('../agent/images/unpack/inspect-image.ts'),
-        import('../base/system.ts'),
-      ]);
-      const imageMap = await imageMapIn(system.workingDirectory());
-      const config = await processConfig(cli, ServerConfig, {
-        file,
-        flags: { ...flags, dataDirectory: dataDir },
-        defaults: imageMap === undefined ? {} : { imageMap },
-        prefix: 'BERTH_SERVER_',
-        variables: {
-          ORCH_CONFIG: 'BERTH_SERVER_IMAGE_MAP',
-          MAX_CONCURRENCY: 'BERTH_SERVER_MAX_CONCURRENCY',
-          CAPACITY_MAP: 'BERTH_SERVER_CAPACITY_MAP',
-        },
-      });
-      const stopped = cli.interruption();
-      const log = systemLogger(config.logLevel, config.logFormat);
-      if (imageMap !== undefined && config.imageMap === imageMap)
-        log.info('no image map was given; using the one in the working directory', { path: imageMap });
-      const server = await tellFailure(
-        'start the server',
-        () =>
-          attempting(
-            'start the server',
-            () => startServer(config, { log, inspectImage, signal: stopped }),
-            storeAdvice,
-          ),
-        { Locked: 'or use another file for this server: --store sqlite:PATH' },
-      ).catch((error: unknown) => {
-        if (error instanceof StartStopped) return undefined; // as requested
-        throw error;
-      });
-      if (server === undefined) {
-        cli.stderr.write('berth server was stopped before it was ready\n');
-        return;
-      }
-      cli.stderr.write(
-        `berth server listens on ${server.url}\n` +
-          `operator token: ${config.dataDirectory}/operator.token; use it with: berth context set NAME --url ${server.url} --token-file FILE\n`,
-      );
-      systemClock.setTimer(releaseAfterMs, system.releaseUnused, { background: true });
-      await untilAborted(stopped);
-      await server.close();
+    .option('--log-format <format>', 'auto, text or json; default: auto, which is text on a terminal and else JSON');
+  return withIntakeOptions(command).action(async ({ config: given, dataDir, ...flags }: ServerFlags) => {
+    const [
+      { ServerConfig },
+      { startServer },
+      { StartStopped },
+      { inspectImage },
+      { system, systemClock, systemLogger },
+    ] = await Promise.all([
+      import('../server/config.ts'),
+      import('../server/run.ts'),
+      import('../server/stoppable-start.ts'),
+      import('../agent/images/unpack/inspect-image.ts'),
+      import('../base/system.ts'),
+    ]);
+    const imageMap = await imageMapIn(system.workingDirectory());
+    const configured = configPath(cli, given, prefix);
+    const named = await whatConfigNames(configured, { imageMap: flags.imageMap });
+    const environment = { ...cli.environment, [`${prefix}CONFIG`]: undefined }; // the file is known
+    const config = await processConfig({ environment }, ServerConfig, {
+      file: named.file,
+      flags: { ...checkedIntakeFlags(flags), imageMap: named.imageMap, dataDirectory: dataDir },
+      defaults: imageMap === undefined ? {} : { imageMap },
+      prefix,
+      variables: { ORCH_CONFIG: `${prefix}IMAGE_MAP`, ...intakeVariables(prefix) },
     });
+    const stopped = cli.interruption();
+    const log = systemLogger(config.logLevel, config.logFormat);
+    if (imageMap !== undefined && config.imageMap === imageMap)
+      log.info('no image map was given; using the one in the working directory', { path: imageMap });
+    if (configured !== undefined && named.file === undefined)
+      log.info('the file of --config has the keys of an image map, and is taken as one', { path: configured });
+    const server = await tellFailure(
+      'start the server',
+      () =>
+        attempting('start the server', () => startServer(config, { log, inspectImage, signal: stopped }), storeAdvice),
+      { Locked: 'or use another file for this server: --store sqlite:PATH' },
+    ).catch((error: unknown) => {
+      if (error instanceof StartStopped) return undefined; // as requested
+      throw error;
+    });
+    if (server === undefined) {
+      cli.stderr.write('berth server was stopped before it was ready\n');
+      return;
+    }
+    cli.stderr.write(
+      `berth server listens on ${server.url}\n` +
+        `operator token: ${config.dataDirectory}/operator.token; use it with: berth context set NAME --url ${server.url} --token-file FILE\n`,
+    );
+    systemClock.setTimer(releaseAfterMs, system.releaseUnused, { background: true });
+    await untilAborted(stopped);
+    await server.close();
+  });
 }

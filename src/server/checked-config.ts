@@ -63,8 +63,17 @@ export async function readTls({ tlsCertificate, tlsKey }: ServerConfig): Promise
   return identity;
 }
 
+/** Other systems may ask for any number of jobs: they must not fill the fleet because a limit was forgotten. */
+const maxConcurrencyOfIntake = 2;
+
+function maxConcurrencyOf({ maxConcurrency, amqpUrl, forges }: ServerConfig): number | undefined {
+  const intake = amqpUrl !== undefined || forges.length > 0;
+  return maxConcurrency ?? (intake ? maxConcurrencyOfIntake : undefined);
+}
+
 export function policyOf(config: ServerConfig): Policy {
   const { offlineAfterMs, heartbeatMs } = config;
+  const maxConcurrency = maxConcurrencyOf(config);
   if (offlineAfterMs < 3 * heartbeatMs) {
     throw new ApiError(
       'InvalidRequest',
@@ -90,15 +99,9 @@ export function policyOf(config: ServerConfig): Policy {
     agingMs: config.agingMs,
     starvationMs: config.starvationMs,
     nominationMs: config.nominationMs,
-    ...concurrencyOf(config),
+    ...(maxConcurrency === undefined ? {} : { maxConcurrency }),
     ...(config.concurrencyLabel === undefined ? {} : { concurrencyLabel: config.concurrencyLabel }),
     ...(config.capacityMap === undefined ? {} : { capacityMap: config.capacityMap }),
     ...(config.advertiseUrl === undefined ? {} : { publicUrl: config.advertiseUrl }),
   };
-}
-
-/** Whoever sends jobs from outside must not fill the fleet because a limit was forgotten. */
-function concurrencyOf({ maxConcurrency, forges }: ServerConfig): Pick<Policy, 'maxConcurrency'> {
-  const limit = maxConcurrency ?? (forges.length > 0 ? 2 : undefined);
-  return limit === undefined ? {} : { maxConcurrency: limit };
 }

@@ -34,6 +34,9 @@ import { readForges } from './intake/forges/forges.ts';
 import { loadImageMap } from './images/image-map-load.ts';
 import { DirectoryRunStorage } from './runs/directory-run-storage.ts';
 import { RunFiles } from './runs/run-files.ts';
+import type { Amqp } from './intake/amqp/amqp.ts';
+import { startAmqp } from './intake/start-amqp.ts';
+import { Outside } from './outside.ts';
 import { type Server, startControlPlane } from './server.ts';
 import { secretsFor, takeSecrets } from './secret-files.ts';
 import { refuseMissingStore } from './storage/missing-store.ts';
@@ -84,6 +87,8 @@ async function start(
   const connections = new Connections({ limits: connectionLimits(system.openFilesMax()), clock, log });
   let plane: Server | undefined;
   let announcement: Announcement | undefined;
+  let amqp: Amqp | undefined;
+  const outside = new Outside();
   try {
     throwIfStopped(signal);
     const name = await nameOf(config);
@@ -99,6 +104,7 @@ async function start(
       ...imageContentOf(config, { inspectImage, owner: name, clock, log }),
       runFiles: runFilesOf(config, clock),
       ...(forges === undefined ? {} : { forges }),
+      outside,
       version,
       name,
       leaseMs: config.leaderLeaseMs,
@@ -108,6 +114,8 @@ async function start(
     const secrets = await takeSecrets(config.dataDirectory, plane.cluster);
     const { decider, stop: stopPlane } = plane;
     await applyConfiguration(config, decider, log);
+    amqp = await startAmqp(config, { plane, outside, log });
+    const intake = amqp;
     const announced = new Announcement({ decider, log, name, url: advertisedUrl(config, store) });
     announcement = announced;
     const http = await serveHttp(httpParts(plane, { announced, links, connections, secrets, tls, log }), listen);
@@ -119,9 +127,11 @@ async function start(
       hostToken: (name) => hostTokenOf(secrets.secret, name),
       close: () =>
         closeWithStore({ store, clock }, async () => {
+          await intake?.stopIntake();
           links.close();
           await http.close();
           await announced.stop();
+          await intake?.stop();
           await stopPlane();
           await store.close();
         }),
@@ -129,6 +139,7 @@ async function start(
   } catch (error) {
     links.close();
     await announcement?.stop();
+    await amqp?.stop();
     await plane?.stop();
     await store.close();
     throw error;

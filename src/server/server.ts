@@ -32,6 +32,7 @@ import { imageContentRoutes } from './http/routes/image-content-routes.ts';
 import { imageFromInstanceRoute } from './http/routes/image-from-instance.ts';
 import { instanceBatchRoute } from './http/routes/instance-batch.ts';
 import { instanceRoutes } from './http/routes/instance-routes.ts';
+import { jobRequestRoutes } from './http/routes/job-request-routes.ts';
 import { jobRoutes } from './http/routes/job-routes.ts';
 import { processRoutes } from './http/routes/process-routes.ts';
 import { queueRoutes } from './http/routes/queue-routes.ts';
@@ -45,6 +46,7 @@ import type { ImageContent } from './images/image-content.ts';
 import { Hearing } from './hearing.ts';
 import { Leadership, notFollowed } from './leadership.ts';
 import { createMetrics } from './metrics.ts';
+import { Outside } from './outside.ts';
 import type { RunFiles } from './runs/run-files.ts';
 import { RunJanitor } from './runs/run-janitor.ts';
 
@@ -65,6 +67,8 @@ export interface ServerParts {
   readonly runFiles: RunFiles;
   /** Forges that deliver webhooks; absent: none. */
   readonly forges?: ForgeParts;
+  /** Default: no other system is configured. */
+  readonly outside?: Outside;
   readonly version: string;
   /** Identifies this control plane among several; the same after a restart. */
   readonly name: string;
@@ -171,12 +175,12 @@ interface RouteParts {
 }
 
 function allRoutes(
-  { store, clock, log, version, links, imageContent, runFiles, forges }: ServerParts,
+  { store, clock, log, version, links, imageContent, runFiles, forges, outside = new Outside() }: ServerParts,
   { decider, assignments, auditor, feed, metrics, whyNotReady, cluster }: RouteParts,
 ): readonly Route[] {
   return asFreshAsAsked(
     [
-      ...processRoutes({ whyNotReady, version, metrics }),
+      ...processRoutes({ whyNotReady, version, metrics, outside }),
       backupRoute({ store, clock, version }),
       hostTokenRoute(Buffer.from(cluster.tokenSecret, 'base64url')),
       ...agentRoutes({ decider, assignments }),
@@ -185,6 +189,7 @@ function allRoutes(
       ...candidateRoutes(decider),
       ...capacityRoutes(decider),
       ...jobRoutes(decider),
+      ...jobRequestRoutes({ decider, outside }),
       ...runFileRoutes({ decider, runFiles }),
       ...forgeRoutes(forges, { decider, log }),
       ...queueRoutes(decider),

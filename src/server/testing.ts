@@ -18,6 +18,7 @@ import type { ForgeParts } from './intake/forges/forges.ts';
 import type { ImageContent } from './images/image-content.ts';
 import { MemoryRunStorage } from './runs/memory-run-storage.ts';
 import { defaultRunLimits, RunFiles } from './runs/run-files.ts';
+import { Query } from './http/route.ts';
 import { type Server, startControlPlane } from './server.ts';
 
 /** Bears `operator` as the operator's token and `host:<name>` as a host's. */
@@ -114,5 +115,5 @@ export function testRegistration(changes: Partial<Registration> = {}): Registrat
 export async function readyz({ routes }: Pick<Server, 'routes'>): Promise<unknown> {
   const route = routes.find(({ path }) => path === '/readyz');
   if (route === undefined) throw new Error('there is no /readyz');
-  return route.handle({ headers: {} } as never);
+  return route.handle({ headers: {}, query: new Query([]) } as never);
 }

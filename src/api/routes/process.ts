@@ -6,6 +6,15 @@ import { anyObject, json, route } from './route.ts';
 
 const tag = 'process';
 const ok = Type.Object({ ok: Type.Boolean() });
+const Ready = Type.Object({
+  ok: Type.Boolean(),
+  parts: Type.Optional(
+    Type.Array(
+      Type.Object({ name: Type.String(), ok: Type.Boolean(), message: Type.String() }, { additionalProperties: false }),
+      { description: 'such as the broker; the server is ready without them' },
+    ),
+  ),
+});
 
 export const processRoutes = {
   healthz: route({
@@ -24,7 +33,8 @@ export const processRoutes = {
     path: '/readyz',
     verb: 'open',
     summary: 'It follows the store',
-    answers: { 200: json(ok) },
+    query: { verbose: Type.Boolean({ default: false, description: 'with the state of the systems around it' }) },
+    answers: { 200: json(Ready) },
     errors: ['Unavailable'],
   }),
   metrics: route({

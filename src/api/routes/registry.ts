@@ -8,6 +8,7 @@ import { hostRoutes } from './hosts.ts';
 import { imageRoutes } from './images.ts';
 import { instanceRoutes } from './instances.ts';
 import { jobRoutes, runRoutes } from './jobs.ts';
+import { deadLetterRoutes, jobRequestRoutes } from './job-requests.ts';
 import { processRoutes } from './process.ts';
 import { routesOfKind } from './resources.ts';
 import type { RouteDefinition } from './route.ts';
@@ -20,6 +21,8 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(jobRoutes),
   ...Object.values(runRoutes),
   ...Object.values(hookRoutes),
+  ...Object.values(jobRequestRoutes),
+  ...Object.values(deadLetterRoutes),
   ...Object.values(imageRoutes),
   ...Object.values(capacityRoutes),
   ...Object.values(storeRoutes),

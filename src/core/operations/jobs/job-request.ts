@@ -82,8 +82,11 @@ export function readJobRequest(
 
 const plainEncodings = new Set(['', 'identity', 'utf-8', 'utf8']);
 
+/** An empty label is none. */
 function withoutNulls(given: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
+  return Object.fromEntries(
+    Object.entries(given).filter(([key, value]) => value !== null && !(key === 'runs_on' && value === '')),
+  );
 }
 
 function checked(given: Record<string, unknown>): JobRequest {

@@ -4,6 +4,7 @@ import { ApiError } from '../../../api/errors.ts';
 import { openApiDocument } from '../../../api/openapi.ts';
 import { processRoutes as routes } from '../../../api/routes/process.ts';
 import type { Metrics } from '../../metrics.ts';
+import type { Outside } from '../../outside.ts';
 import { bind } from './bind.ts';
 import type { Route } from '../route.ts';
 
@@ -12,15 +13,16 @@ interface ProcessParts {
   readonly whyNotReady: () => string | undefined;
   readonly version: string;
   readonly metrics: Metrics;
+  readonly outside: Outside;
 }
 
-export function processRoutes({ whyNotReady, version, metrics }: ProcessParts): Route[] {
+export function processRoutes({ whyNotReady, version, metrics, outside }: ProcessParts): Route[] {
   return [
     bind(routes.healthz, () => ({ status: 200, json: { ok: true } })),
-    bind(routes.readyz, () => {
+    bind(routes.readyz, ({ query }) => {
       const why = whyNotReady();
       if (why !== undefined) throw new ApiError('Unavailable', why);
-      return { status: 200, json: { ok: true } };
+      return { status: 200, json: { ok: true, ...(query.verbose ? { parts: outside.reports() } : {}) } };
     }),
     bind(routes.metrics, () => ({
       status: 200,

@@ -1,6 +1,7 @@
 // What this control plane does with the broker, from its configuration. The URL has a password: it is neither logged nor
 // put into a message.
 
+import { ApiError } from '../../../api/errors.ts';
 import type { ServerConfig } from '../../config.ts';
 
 export interface AmqpSettings {
@@ -25,6 +26,7 @@ const deadLetterExchangeDefault = 'solstice.dlx';
 export function amqpSettingsOf(config: ServerConfig, maxConcurrency: number | undefined): AmqpSettings | undefined {
   const { amqpUrl: url, amqpExchange: exchange, amqpQueue: queue } = config;
   if (url === undefined) return undefined;
+  assertUrl(url);
   const prefetch = config.amqpPrefetch ?? maxConcurrency ?? prefetchMax;
   return {
     url,
@@ -38,6 +40,14 @@ export function amqpSettingsOf(config: ServerConfig, maxConcurrency: number | un
     project: config.amqpProject,
     waitingMax: Math.min(prefetch, maxConcurrency ?? prefetchMax, prefetchMax),
   };
+}
+
+/** The parser's own message has the URL, with its password. */
+function assertUrl(url: string): void {
+  if (URL.canParse(url)) return;
+  throw new ApiError('InvalidRequest', 'amqpUrl (AMQP_URL) is not a URL: amqp://USER:PASSWORD@HOST:PORT/VHOST', {
+    field: 'amqpUrl',
+  });
 }
 
 /** The address for logs and messages: without user name and password. */

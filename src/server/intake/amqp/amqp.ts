@@ -4,7 +4,7 @@
 import type { Logger } from '../../../base/log.ts';
 import type { Decider } from '../../decide.ts';
 import { ResultOutbox } from '../../outbox/results/result-outbox.ts';
-import type { PartReport } from '../../part-report.ts';
+import type { PartReport } from '../../outside.ts';
 import { type AmqpSettings, placeOfBroker } from './amqp-settings.ts';
 import { BrokerConnection } from './broker-connection.ts';
 import { ConfirmedPublisher } from './confirmed-publisher.ts';

@@ -1,0 +1,23 @@
+// Starts the intake from a broker, if one is configured; nothing of its library is loaded else.
+
+import type { Logger } from '../../base/log.ts';
+import type { ServerConfig } from '../config.ts';
+import type { Outside } from '../outside.ts';
+import type { Server } from '../server.ts';
+import type { Amqp } from './amqp/amqp.ts';
+import { amqpSettingsOf } from './amqp/amqp-settings.ts';
+
+/** Throws `InvalidRequest` naming the variable when the broker refuses; one that is not reached is tried again. */
+export async function startAmqp(
+  config: ServerConfig,
+  parts: { readonly plane: Server; readonly outside: Outside; readonly log: Logger },
+): Promise<Amqp | undefined> {
+  const { plane, outside } = parts;
+  const settings = amqpSettingsOf(config, plane.decider.policy.maxConcurrency);
+  if (settings === undefined) return undefined;
+  const { Amqp } = await import('./amqp/amqp.ts');
+  const log = parts.log.with({ part: 'amqp' });
+  const amqp = await Amqp.start({ settings, decider: plane.decider, log, leads: plane.leads });
+  outside.add(amqp);
+  return amqp;
+}
