@@ -75,7 +75,7 @@ export interface Guest {
   /** Ids of the volumes that it has, or has from its next start. A volume that it may still have open is among them. */
   readonly volumes?: readonly string[];
   readonly startedAtMs?: number;
-  /** What took how long, in order: pull, clone, seed, start, boot. */
+  /** What took how long, in order: pull, clone, program, seed, start, boot. */
   readonly phases: readonly Phase[];
   /** While `preparing`: what goes on, for people: "pulling debian-12: 41 %". */
   readonly progress?: string;

@@ -49,7 +49,7 @@ async function dial({ running, bindAddress }: GuestsInside, instanceId: string, 
 
 function bySockets(hands: Hands): GuestAccess {
   const { clock } = hands;
-  const runnerPorts = new RunnerPorts(hands);
+  const runnerPorts = new RunnerPorts(hands, clock);
   // The console's socket is for keys alone.
   const keyboards = shareSockets(
     (id) => openMachineSocket(hands, id, 'console'),

@@ -2,16 +2,23 @@
 // waiting without a word, so a second one is refused here.
 
 import type { Socket } from 'node:net';
+import { type Clock, sleep } from '../../../../base/clock.ts';
 import { DriverError } from '../../../host/driver-error.ts';
 import { type Machines, openMachineSocket, runningGuest } from './machine-sockets.ts';
 
+/** QEMU keeps one connection waiting; while it has not seen that the last ones were closed, the kernel refuses more. It sees that within milliseconds. */
+const busyTriesMax = 100;
+const busyWaitMs = 20;
+
 export class RunnerPorts {
   readonly #machines: Machines;
+  readonly #clock: Clock;
   readonly #opening = new Set<string>();
   readonly #open = new Map<string, Socket>();
 
-  constructor(machines: Machines) {
+  constructor(machines: Machines, clock: Clock) {
     this.#machines = machines;
+    this.#clock = clock;
   }
 
   /** Throws `NoSuchGuest`, or `NotPossible`: the guest does not run, has no program, or its port is open already. */
@@ -23,7 +30,7 @@ export class RunnerPorts {
       throw new DriverError('NotPossible', `the runner's port of ${instanceId} is open already`);
     this.#opening.add(instanceId);
     try {
-      const socket = await openMachineSocket(this.#machines, instanceId, 'runner');
+      const socket = await this.#connect(instanceId);
       socket.on('error', () => {}); // its end is told by 'close'
       socket.once('close', () => {
         if (this.#open.get(instanceId) === socket) this.#open.delete(instanceId);
@@ -34,4 +41,20 @@ export class RunnerPorts {
       this.#opening.delete(instanceId);
     }
   }
+
+  async #connect(instanceId: string): Promise<Socket> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await openMachineSocket(this.#machines, instanceId, 'runner');
+      } catch (error) {
+        if (tries === busyTriesMax || !isBusy(error)) throw error;
+        await sleep(this.#clock, busyWaitMs);
+      }
+    }
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  const cause = error instanceof DriverError ? error.cause : undefined;
+  return cause instanceof Error && 'code' in cause && cause.code === 'EAGAIN';
 }
