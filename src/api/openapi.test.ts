@@ -6,8 +6,9 @@ import { routes } from './routes/registry.ts';
 const document = openApiDocument();
 const text = JSON.stringify(document);
 
-it('is below 250 KB as it is checked in', () => {
-  expect(readFileSync(new URL('../../docs/openapi.json', import.meta.url)).byteLength).toBeLessThan(250_000);
+// Eleven kinds of resources with some 20 KB each, and the routes of their own.
+it('is below 330 KB as it is checked in', () => {
+  expect(readFileSync(new URL('../../docs/openapi.json', import.meta.url)).byteLength).toBeLessThan(330_000);
 });
 
 it('has every route of the registry once, each with its own id', () => {
