@@ -21,16 +21,19 @@ cd "$here" || exit 1
 if [ "$given" = program ]; then
   echo 0 2>/dev/null >/proc/self/oom_score_adj
   [ -n "$HOME" ] || export HOME=/root
+  # It may set parameters: variables with names that a shell cannot export.
+  shift $#
   . ./env
+  [ $# -eq 0 ] || set -- env "$@"
   export SOLSTICE_WORKDIR="$here/work" BERTH_WORKDIR="$here/work"
   cd work || exit 126
-  [ -f ../script ] && exec sh ../script
+  [ -f ../script ] && exec "$@" sh ../script
   if [ ! -f "./$program" ]; then
     echo "berth: the work directory has no file $program" >&2
     exit 127
   fi
-  [ -x "./$program" ] && exec "./$program"
-  exec sh "./$program"
+  [ -x "./$program" ] && exec "$@" "./$program"
+  exec "$@" sh "./$program"
 fi
 
 bootid=
