@@ -1,7 +1,7 @@
 // Makes a guest's disk and seed. Each is there whole or not at all, and one that is there is kept: a repeated create
 // must not take away what the guest wrote.
 
-import { chmod, constants, copyFile, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
+import { chmod, constants, copyFile, link, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gibibyte } from '../../../../base/bytes.ts';
 import type { Clock } from '../../../../base/clock.ts';
@@ -74,15 +74,19 @@ export async function makeDisk(call: {
   }
 }
 
-/** A copy, because the user who runs the guest is given it. It never changes, so one of an interrupted create is replaced by the same. */
+/**
+ * The same file under a second name, or a copy where that cannot be. Who runs the guest is given it, and no other user may read it. It never
+ * changes, so that of an interrupted create is replaced by the same.
+ */
 export async function makeRunDisk(directory: string, from: string): Promise<void> {
   const path = join(directory, guestFiles.runDisk);
   const temporary = `${path}.tmp`;
   try {
-    await copyFile(from, temporary, constants.COPYFILE_FICLONE);
+    await rm(temporary, { force: true });
+    await link(from, temporary).catch(() => copyFile(from, temporary, constants.COPYFILE_FICLONE)); // says why, if it cannot either
     const file = await open(temporary, 'r');
     try {
-      await file.chmod(0o600); // the copy has the mode of the original
+      await file.chmod(0o600);
       await file.sync();
     } finally {
       await file.close();
