@@ -167,7 +167,7 @@ async function namesOf(cli: Cli, command: Command, kind: Kind): Promise<string[]
   const { client, project } = await openSession(cli, command);
   const { items } = await client.list(
     kind,
-    kind === 'instance' || kind === 'task' || kind === 'volume' ? { project } : {},
+    kind === 'instance' || kind === 'task' || kind === 'volume' || kind === 'job' ? { project } : {},
   );
   const found: string[] = [];
   for (const item of items) {

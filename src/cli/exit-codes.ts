@@ -13,6 +13,10 @@ export const exitCodes = {
   badOutcome: 7,
   /** `--timeout` expired. */
   timedOut: 8,
+  /** Of `berth job run`, which else ends with the exit code of the job's program; 124 and 125 as timeout(1) and Docker have them. */
+  jobCancelled: 123,
+  jobTimedOut: 124,
+  jobInfrastructure: 125,
   interrupted: 130,
 } as const;
 

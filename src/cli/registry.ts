@@ -15,6 +15,7 @@ export interface CommandEntry {
 
 const daily = 'Instances:';
 const fleet = 'Fleet:';
+const jobs = 'Jobs:';
 const local = 'This program:';
 
 export const commandEntries: readonly CommandEntry[] = [
@@ -162,6 +163,12 @@ export const commandEntries: readonly CommandEntry[] = [
     group: daily,
     summary: 'Show one resource, or all of a kind',
     load: async () => (await import('./get.ts')).getCommand,
+  },
+  {
+    name: 'job',
+    group: jobs,
+    summary: 'Jobs: run a command once in a fresh instance, show, cancel, retry',
+    load: async () => (await import('./jobs/job.ts')).jobCommand,
   },
   {
     name: 'audit',

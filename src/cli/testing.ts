@@ -18,7 +18,7 @@ export interface Request {
 type Answer =
   | { readonly status?: number; readonly json: unknown }
   | { readonly lines: AsyncIterable<unknown> | readonly unknown[] }
-  | { readonly bytes: readonly string[] };
+  | { readonly bytes: AsyncIterable<string | Uint8Array> | readonly (string | Uint8Array)[] };
 export type Handler = (request: Request) => Answer | undefined;
 
 export interface RunResult {
@@ -35,6 +35,8 @@ export interface RunSettings {
   readonly stdin?: string;
   readonly terminal?: { readonly columns: number; readonly rows: number };
   readonly interruption?: AbortSignal;
+  /** Default: one that stands still. */
+  readonly clock?: Clock;
   readonly more?: readonly CommandEntry[];
   /** Replaces programs that a command runs: returns their exit code. */
   readonly onProgram?: (program: string, words: readonly string[]) => number;
@@ -69,7 +71,7 @@ export async function runBerth(words: readonly string[], settings: RunSettings =
       })(),
       environment: { NO_COLOR: '1', BERTH_URL: 'http://berth.test', BERTH_TOKEN: 'secret', ...settings.environment },
       homeDirectory: settings.homeDirectory ?? '/nonexistent',
-      clock: stillClock,
+      clock: settings.clock ?? stillClock,
       runProgram: (program, words) => Promise.resolve(settings.onProgram?.(program, words) ?? 0),
       self: ['berth'],
       version: '0.0.0-test',
@@ -119,11 +121,14 @@ function respond(status: number, text: string): FetchResponse {
   return { status, headers: new Headers(), body: null, text: async () => text };
 }
 
-function stream(pieces: AsyncIterable<string> | readonly string[], signal: AbortSignal | undefined): FetchResponse {
+function stream(
+  pieces: AsyncIterable<string | Uint8Array> | readonly (string | Uint8Array)[],
+  signal: AbortSignal | undefined,
+): FetchResponse {
   const body = (async function* () {
     for await (const piece of pieces) {
       if (signal?.aborted) throw new Error('aborted');
-      yield Buffer.from(piece);
+      yield typeof piece === 'string' ? Buffer.from(piece) : piece;
     }
   })();
   return { status: 200, headers: new Headers(), body, text: async () => '' };

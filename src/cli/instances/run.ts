@@ -165,7 +165,8 @@ function parseGang(text: string): NonNullable<InstanceSpec['gang']> {
   return { name, size: parseInteger('--gang', size, { min: 1, max: 256 }) };
 }
 
-async function publicKeys(cli: Cli, path: string): Promise<string[]> {
+/** The keys of a file of `--ssh-key`. */
+export async function publicKeys(cli: Cli, path: string): Promise<string[]> {
   const text = await readTextFile(cli, path, { what: 'SSH public keys', bytesMax: 65_536 });
   if (text.includes('PRIVATE KEY'))
     throw usageError(`${path} holds a private key`, 'give the public one; its name ends in .pub');

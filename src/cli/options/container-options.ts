@@ -69,7 +69,11 @@ export async function fileSpecOf(cli: Cli, path: string | undefined): Promise<Re
   return value;
 }
 
-async function envOf(cli: Cli, { env, envFile }: ContainerOptions): Promise<Record<string, string>> {
+/** The environment that `--env` and `--env-file` name. */
+export async function envOf(
+  cli: Cli,
+  { env, envFile }: Pick<ContainerOptions, 'env' | 'envFile'>,
+): Promise<Record<string, string>> {
   const found = new Map<string, string>();
   for (const path of envFile) {
     const text = await readTextFile(cli, path, { what: 'an environment', bytesMax: 1024 * 1024 });

@@ -70,6 +70,21 @@ export const fieldRows: readonly Row[] = [
   row('spec.preemption', '--preempt'),
   row('spec.gang', '--gang'),
   row('spec.exclusive', '--exclusive'),
+  // Jobs.
+  row('spec.label', '<label>'),
+  row('spec.script', '<command>'),
+  row('spec.driver', '--driver'),
+  row('spec.env', '--env', keys),
+  row('spec.repo', '--repo'),
+  row('spec.repo.url', '--repo'),
+  row('spec.repo.commit', '--commit'),
+  row('spec.repo.path', '--path'),
+  row('spec.timeoutMs', '--timeout', { unit: 'ms' }),
+  row('spec.retries.max', '--retries'),
+  row('spec.retries.on', '--retry-on', values),
+  row('spec.holdOnFailureMs', '--hold', { unit: 'ms' }),
+  row('spec.artifacts', '--artifacts', values),
+  row('spec.supersedes', '--supersedes'),
   // Volumes and images.
   row('spec.sizeGiB', ['--size', '<size>'], { unit: 'GiB' }),
   row('spec.host', '--host'),
@@ -152,10 +167,16 @@ function joined(parts: readonly string[]): string {
   return parts.map((part, i) => (part.startsWith('[') ? '[]' : i === 0 ? part : `.${part}`)).join('');
 }
 
+/** With a file, a field may be the file's: then only options that were given are meant. */
 function has(command: Command, name: string): boolean {
-  return name.startsWith('<')
-    ? command.registeredArguments.some((argument) => `<${argument.name()}>` === name)
-    : command.options.some(({ long }) => long === name);
+  const withFile = command.getOptionValueSource('file') === 'cli';
+  if (name.startsWith('<')) {
+    const index = command.registeredArguments.findIndex((argument) => `<${argument.name()}>` === name);
+    return index >= 0 && (!withFile || command.args[index] !== undefined);
+  }
+  const option = command.options.find(({ long }) => long === name);
+  if (option === undefined) return false;
+  return !withFile || command.getOptionValueSource(option.attributeName()) === 'cli';
 }
 
 function below(
