@@ -47,6 +47,7 @@ import { Hearing } from './hearing.ts';
 import { Leadership, notFollowed } from './leadership.ts';
 import { createMetrics } from './metrics.ts';
 import { Outside } from './outside.ts';
+import { CommitStatuses } from './outbox/statuses/statuses.ts';
 import type { RunFiles } from './runs/run-files.ts';
 import { RunJanitor } from './runs/run-janitor.ts';
 
@@ -131,6 +132,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     revision: () => cache.revision,
     epoch: () => epochOf(cache),
   });
+  const statuses = parts.forges && new CommitStatuses({ decider, forges: parts.forges, leads, log });
+  statuses?.start();
   const auditor = new Auditor({ decider, log });
   auditor.start();
   const { runFiles } = parts;
@@ -155,6 +158,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     leads,
     async stop() {
       auditor.stop();
+      await statuses?.stop();
       hearing.stop();
       janitor.stop();
       await leadership.stop();

@@ -1,0 +1,73 @@
+// Commit statuses: for every job that a webhook asked for, the forge is told what the job's record says. Only the leader
+// sends, so that each status has one sender; a new leader looks at all jobs.
+
+import type { Timer } from '../../../base/clock.ts';
+import type { Logger } from '../../../base/log.ts';
+import { statusToSend } from '../../../core/operations/jobs/webhook-status.ts';
+import { prefixOf } from '../../../core/state/keys.ts';
+import type { Decider } from '../../decide.ts';
+import type { ForgeParts } from '../../intake/forges/forges.ts';
+import { StatusSender } from './status-sender.ts';
+
+interface StatusParts {
+  readonly decider: Decider;
+  readonly forges: ForgeParts;
+  readonly leads: () => boolean;
+  readonly log: Logger;
+}
+
+/** How soon a new leader begins. */
+const lookMs = 2_000;
+/** All jobs are looked at once a minute: a status that was due while no one led is sent then. */
+const looksPerPass = 30;
+
+export class CommitStatuses {
+  readonly #parts: StatusParts;
+  readonly #senders: ReadonlyMap<string, StatusSender>;
+  #led = false;
+  #looks = 0;
+  #timer: Timer | undefined;
+  #forget: (() => void) | undefined;
+
+  constructor(parts: StatusParts) {
+    this.#parts = parts;
+    const { decider, leads, log, forges } = parts;
+    const { fetch, externalUrl } = forges;
+    // Without a token a forge takes no status.
+    const hooks = forges.hooks.filter(({ token }) => token !== undefined);
+    this.#senders = new Map(
+      hooks.map((hook) => [hook.name, new StatusSender({ decider, hook, fetch, externalUrl, leads, log })]),
+    );
+  }
+
+  start(): void {
+    if (this.#senders.size === 0) return;
+    const prefix = prefixOf('job');
+    this.#forget = this.#parts.decider.cache.onCommitted((key) => {
+      if (this.#led && key.startsWith(prefix)) this.#look(key);
+    });
+    this.#watchLead();
+  }
+
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    this.#forget?.();
+    await Promise.all([...this.#senders.values()].map((sender) => sender.stop()));
+  }
+
+  #watchLead(): void {
+    const { decider, leads } = this.#parts;
+    const led = leads();
+    const due = !this.#led || this.#looks++ % looksPerPass === 0;
+    if (led && due) for (const { key } of decider.cache.listCommitted('job')) this.#look(key);
+    this.#led = led;
+    this.#timer = decider.clock.setTimer(lookMs, () => this.#watchLead(), { background: true });
+  }
+
+  #look(key: string): void {
+    const { cache } = this.#parts.decider;
+    const entry = cache.committed('job', key);
+    const sender = this.#senders.get(entry?.value.spec.forge?.hook ?? '');
+    if (entry && sender && statusToSend(cache, entry)) sender.add(key);
+  }
+}
