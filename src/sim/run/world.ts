@@ -246,11 +246,14 @@ export class World {
   #makeWorkload(): Workload {
     // One seed of four has a tenant that keeps volumes, whatever else it draws.
     const keepsVolumes = this.size === 'small' && seededPrng(this.seed, 'keeps volumes').chance(1, 4);
+    // And one of four a tenant that runs jobs.
+    const runsJobs = this.size === 'small' && seededPrng(this.seed, 'runs jobs').chance(1, 4);
     return new Workload({
       scenario: this.scenario,
       timeline: this.timeline,
       prng: this.prng.split(),
       ...(keepsVolumes ? { volumePrng: seededPrng(this.seed, 'volumes') } : {}),
+      ...(runsJobs ? { jobPrng: seededPrng(this.seed, 'jobs') } : {}),
       network: this.#network,
       intents: this.intents,
       commits: this.history.commits,

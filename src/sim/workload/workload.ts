@@ -7,6 +7,7 @@ import { keyLabel } from '../intents.ts';
 import { drawPlacement } from '../rules.ts';
 import { Caller, join } from './caller.ts';
 import { drawInstance } from './draw-instance.ts';
+import { JobTenant } from './job-tenant.ts';
 import { Operator } from './operator.ts';
 import type { WorkloadParts } from './parts.ts';
 import { TaskTenant } from './task-tenant.ts';
@@ -18,6 +19,8 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly prng: Prng;
   /** Of a tenant of volumes; absent: there is none. It has its own source of random numbers, so that all else is the same either way. */
   readonly volumePrng?: Prng;
+  /** The same for a tenant of jobs. */
+  readonly jobPrng?: Prng;
 }
 
 /** The first crowd has this size, whatever the tenants have created by then. */
@@ -38,7 +41,7 @@ export class Workload {
   }
 
   start(): void {
-    const { scenario, prng, volumePrng } = this.#options;
+    const { scenario, prng, volumePrng, jobPrng } = this.#options;
     for (let i = 1; i <= scenario.tenants; i++) {
       const project = scenario.projects[i % scenario.projects.length] ?? 'default';
       this.#running.push(new Tenant(this.#callerOf(`tenant-${i}`, prng.split()), project).run());
@@ -50,6 +53,7 @@ export class Workload {
     }
     this.#running.push(new TaskTenant(this.#callerOf('holder-1', prng.split())).run());
     if (volumePrng) this.#running.push(new VolumeTenant(this.#callerOf('keeper-1', volumePrng)).run());
+    if (jobPrng) this.#running.push(new JobTenant(this.#callerOf('runner-1', jobPrng)).run());
   }
 
   /** Starts no new work. Resolves when every tenant has all its answers. */
