@@ -6,6 +6,8 @@
 //   ┌─► register ─► session: heartbeats + assignments + reports ─► over (StaleEpoch) ───┐  │
 //   └──────────────────────── after a pause ◄───────────────────────────────────────────┘  ▼ stop
 
+import type { RunPiece } from '../api/client/client.ts';
+import { ApiError } from '../api/errors.ts';
 import { neverBuggify } from '../base/buggify.ts';
 import type { Timer } from '../base/clock.ts';
 import { describeError } from '../base/log.ts';
@@ -19,6 +21,9 @@ import type { AgentParts } from './session/agent-parts.ts';
 import { DriverRecovery } from './session/driver-recovery.ts';
 import { holdSessions } from './session/sessions.ts';
 import { createVolumeClaims } from './volumes/volume-claims.ts';
+import { Runs } from './runner/runs.ts';
+import { callTimeoutMs } from './session/agent-parts.ts';
+import { awaitWithin } from './host/await-within.ts';
 import { VolumeReconciler } from './volumes/volume-reconciler.ts';
 
 export interface Agent {
@@ -48,6 +53,8 @@ class HostAgent implements Agent {
   readonly #background: Promise<void>[] = [];
   readonly #recovery: DriverRecovery;
   #acting = false;
+  /** Of the last session; undefined before the first. */
+  #epoch: number | undefined;
   #patience: Timer | undefined;
   #parts: AgentParts | undefined;
   #stopped: Promise<void> | undefined;
@@ -98,6 +105,7 @@ class HostAgent implements Agent {
     );
     await this.#parts?.guests.close();
     await this.#parts?.volumes.close();
+    if (this.#options.runs !== undefined) await this.#parts?.runs.close();
     await Promise.all([...closing, ...this.#background]);
     await this.#parts?.ledger.close();
   }
@@ -112,8 +120,16 @@ class HostAgent implements Agent {
     const ready = (driver: Driver): boolean => this.#recovery.isReady(driver);
     const shared = { drivers, ready, mayAct: () => this.#acting, ledger, clock, prng, log };
     const claims = createVolumeClaims((volumeId) => volumes.look(volumeId));
+    const runs = new Runs({
+      parts: options.runs,
+      send: (piece, signal) => this.#sendRunPart(piece, signal),
+      onChange: (instanceId) => reporter.mark(instanceId),
+      ...{ clock, prng, log },
+    });
+    if (options.runs !== undefined) await runs.open();
     const guests = new GuestReconciler({
       ...shared,
+      runs,
       buggify,
       onChange: (instanceId) => reporter.mark(instanceId),
       volumes: {
@@ -139,11 +155,19 @@ class HostAgent implements Agent {
       volumeSeenOf: (volumeId) => named(volumes.seenOf(volumeId)),
     });
     return {
-      ...{ options, api: this.#api, agentId, measurement, ledger, guests, volumes, reporter },
+      ...{ options, api: this.#api, agentId, measurement, ledger, guests, volumes, runs, reporter },
       recovery: this.#recovery,
       stopping: this.#stopping.signal,
+      onSession: ({ epoch }) => (this.#epoch = epoch),
       beginActing: () => this.#beginActing(),
     };
+  }
+
+  async #sendRunPart(piece: RunPiece, signal: AbortSignal): Promise<number> {
+    if (this.#epoch === undefined) throw new ApiError('Unavailable', 'this host is not registered yet');
+    const limits = { clock: this.#options.clock, timeoutMs: callTimeoutMs, signal, what: 'sending of a run' };
+    const epoch = this.#epoch;
+    return awaitWithin(limits, (cut) => this.#api.sendRunPart({ ...piece, epoch }, cut));
   }
 
   #driverRecovered(driver: Driver): void {
@@ -162,8 +186,19 @@ class HostAgent implements Agent {
     this.#patience?.cancel();
     if (this.#acting) return;
     this.#acting = true;
+    this.#sweepRuns();
     this.#parts?.volumes.lookAtAll();
     this.#parts?.guests.lookAtAll();
+  }
+
+  /** What is left of runs that the control plane speaks of no more. */
+  #sweepRuns(): void {
+    const { ledger, runs, guests } = this.#parts ?? {};
+    if (ledger?.confirmed !== true || runs === undefined || guests === undefined) return;
+    const unknown = new Set(guests.unknownGuests().map(({ instanceId }) => instanceId));
+    const left = runs.instanceIds().filter((id) => ledger.newestOf(id) === undefined && !unknown.has(id));
+    if (left.length > 0)
+      this.#background.push(this.#alive(async () => void (await Promise.all(left.map((id) => runs.forget(id))))));
   }
 
   /** Nothing that runs by itself may end in an unhandled rejection. */

@@ -20,6 +20,7 @@ import { createHttpGet } from './images/fetch/http-get.ts';
 import { type ImageServer, startImageServer } from './images/fetch/test-image-server.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { createVolumeClaims } from './volumes/volume-claims.ts';
+import { noRuns } from './runner/test-no-runs.ts';
 import { GuestReconciler } from './guests/guest-reconciler.ts';
 import { assignment } from './testing.ts';
 
@@ -160,6 +161,7 @@ async function reconcile(wanted: readonly Assignment[]): Promise<void> {
     prng: seededPrng(1),
     log: silentLogger,
     onChange: () => {},
+    runs: noRuns(),
     volumes: {
       claims: createVolumeClaims(() => {}),
       gateOf: () => ({ open: false, why: 'there are none' }),

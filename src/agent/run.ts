@@ -24,7 +24,7 @@ import {
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
 import type { NameOf } from './host/named.ts';
-import { guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
+import { fetchUsersOf, guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
 import { claimDataDirectory } from './claim-data-directory.ts';
 import type { AgentConfig } from './config.ts';
 import type { Driver } from './drivers/driver.ts';
@@ -47,6 +47,8 @@ import { holdLinks } from './link/links.ts';
 import { measure } from './measure.ts';
 import { pretendedImages } from './images/pretended-images.ts';
 import { createPreloader } from './preload.ts';
+import { createHostRunFiles } from './runner/files/host-run-files.ts';
+import { openRepositories } from './runner/repository/open-repositories.ts';
 import { createExecSessions } from './access/exec-sessions.ts';
 import { createHostVolumeFiles } from './volumes/files/host-volume-files.ts';
 import { createMemoryVolumeFiles, type VolumeDisk } from './volumes/files/memory-volume-files.ts';
@@ -146,6 +148,14 @@ export async function startAgent(
       log,
     });
     const carried = createCarried(system.collectYoung);
+    const fetchRepository = await openRepositories({
+      config,
+      directory: join(dataDirectory, 'repositories'),
+      userId: system.userId(),
+      users: fetchUsersOf(config.guestUsers, system.userId()),
+      kill: system.signal,
+      ...{ clock, log },
+    });
     const sessions = createExecSessions({ clock, log, randomSecret });
     stopping.signal.addEventListener('abort', () => sessions.close(), { once: true });
     agent = createAgent({
@@ -157,6 +167,11 @@ export async function startAgent(
       drivers,
       ledgerFile: ledgerFileAt(join(dataDirectory, 'ledger.json')),
       volumeFiles,
+      runs: {
+        files: createHostRunFiles({ directory: join(dataDirectory, 'runs') }),
+        randomSecret,
+        fetchRepository,
+      },
       measure: measured,
       listImages: () => preloader.images(),
       clock,
@@ -252,9 +267,11 @@ function uploadedFile(
 async function guestRootsIn(dataDirectory: string): Promise<string[]> {
   const entries = await readdir(dataDirectory, { withFileTypes: true });
   return entries
-    .filter((entry) => entry.isDirectory() && entry.name !== 'images' && entry.name !== 'volumes')
+    .filter((entry) => entry.isDirectory() && !otherFolders.includes(entry.name))
     .map(({ name }) => join(dataDirectory, name));
 }
+
+const otherFolders = ['images', 'volumes', 'runs', 'repositories'];
 
 /** Absent: guests have networks of their hypervisor's. */
 function hostNetwork(config: AgentConfig, log: Logger): HostNetwork | undefined {

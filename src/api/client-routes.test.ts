@@ -38,6 +38,8 @@ const agentCalls: Readonly<Record<keyof ReturnType<Client['agent']>, (agent: Ret
     register: ({ register }) => register(body),
     heartbeat: ({ heartbeat }) => heartbeat(body),
     report: ({ report }) => report(body),
+    sendRunPart: ({ sendRunPart }) =>
+      sendRunPart({ instanceId: 'inst_1', incarnation: 1, epoch: 1, part: 'log', offset: 0, bytes: new Uint8Array(1) }),
     assignments: ({ assignments }) => first(assignments(1, signal)),
   };
 

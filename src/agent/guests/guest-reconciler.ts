@@ -14,6 +14,7 @@ import { setSuspended } from './actions/set-suspended.ts';
 import { setVolumes } from './actions/set-volumes.ts';
 import { start } from './actions/start.ts';
 import { stop } from './actions/stop.ts';
+import type { Runs } from '../runner/runs.ts';
 import { GuestNotes } from './guest-notes.ts';
 import { interrupt } from './interrupt.ts';
 import { allInSight, type Drivers, observed, oldestGuest, type Seen, seenGuests } from './observe.ts';
@@ -33,6 +34,7 @@ export interface GuestReconcilerOptions extends Drivers {
   /** The status to report of an instance may have changed. */
   readonly onChange: (instanceId: string) => void;
   readonly volumes: VolumesOfHost;
+  readonly runs: Runs;
 }
 
 /** A pull may last hours and a stop its whole grace, and no instance waits for another's: this bounds memory, and no host has as many guests. */
@@ -48,12 +50,12 @@ export class GuestReconciler {
   readonly #buggify: Buggify;
 
   constructor(options: GuestReconcilerOptions) {
-    const { drivers, ready, ledger, log, volumes, onChange } = options;
+    const { drivers, ready, ledger, log, volumes, runs, onChange } = options;
     this.#options = options;
     this.#buggify = options.buggify ?? neverBuggify;
     this.#notes = new GuestNotes({ onChange, onTrouble: (volumeIds) => volumes.onTrouble(volumeIds) });
     const closing = (): boolean => this.#instances.closed;
-    this.#parts = { drivers, ready, ledger, log, volumes, notes: this.#notes, closing };
+    this.#parts = { drivers, ready, ledger, log, volumes, runs, notes: this.#notes, closing };
     this.#instances = new KeyedReconciler<string>({
       clock: options.clock,
       prng: options.prng,
@@ -77,11 +79,21 @@ export class GuestReconciler {
   look(instanceId: string): void {
     const { ledger, prng, onChange } = this.#options;
     this.#notes.unsettle(instanceId);
-    if (ledger.newestOf(instanceId) === undefined) this.#notes.forgetInstance(instanceId);
+    const newest = ledger.newestOf(instanceId);
+    if (newest === undefined) this.#notes.forgetInstance(instanceId);
+    else this.#lookAtRun(newest);
     interrupt(this.#parts, instanceId);
     if (this.#buggify('look-late')) this.#instances.addAfter(instanceId, prng.below(lookLateMsMax));
     else this.#instances.add(instanceId);
     onChange(instanceId);
+  }
+
+  /** Also before anything may be done to guests: a program goes on while the agent waits for the control plane. */
+  #lookAtRun({ assignment }: LedgerEntry): void {
+    const seen = oldestGuest(this.#parts, assignment.instanceId, assignment.driver);
+    if (assignment.run === undefined || seen === undefined) return;
+    if (assignment.want === 'absent') this.#parts.runs.abandon(assignment.instanceId);
+    this.#parts.runs.look(assignment, seen.guest, seen.driver);
   }
 
   lookAtAll(): void {

@@ -4,6 +4,7 @@ import type { Logger } from '../../base/log.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { VolumeClaims } from '../volumes/volume-claims.ts';
 import type { VolumeGate } from '../volumes/volume-gate.ts';
+import type { Runs } from '../runner/runs.ts';
 import type { GuestNotes } from './guest-notes.ts';
 import type { Drivers } from './observe.ts';
 
@@ -21,6 +22,8 @@ export interface GuestParts extends Drivers {
   readonly log: Logger;
   readonly volumes: VolumesOfHost;
   readonly notes: GuestNotes;
+  /** The programs of guests. */
+  readonly runs: Runs;
   /** True once the agent closes: what fails from then on was cut short. */
   readonly closing: () => boolean;
 }

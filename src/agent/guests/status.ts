@@ -1,5 +1,6 @@
 // What is reported of one incarnation: what its driver shows, what the ledger keeps of its failure, or what it waits for.
 
+import type { RunStatus } from '../../api/resources/run.ts';
 import type { Assignment, GuestStatus } from '../../api/agent-protocol.ts';
 import { guestMessageLengthMax } from '../../api/resources/instance.ts';
 import type { Guest } from '../drivers/driver.ts';
@@ -12,6 +13,27 @@ export type ReportedStatus = GuestStatus | { readonly state: 'absent' };
 
 /** Undefined: nothing worth a report yet. */
 export function statusOf(parts: GuestParts, entry: LedgerEntry): ReportedStatus | undefined {
+  const status = statusWithoutRun(parts, entry);
+  if (status === undefined || status.state === 'absent') return status;
+  const run = parts.runs.statusOf(entry.assignment);
+  if (run === undefined) return status;
+  // What failed before there was a guest, its keeper does not see.
+  const never = status.state === 'failed' && run.state === 'waiting';
+  return { ...status, run: never ? lostRun(status) : run };
+}
+
+function lostRun({ reason, message }: GuestStatus): RunStatus {
+  return {
+    state: 'ended',
+    outcome: 'lost',
+    ...(reason === undefined ? {} : { reason }),
+    ...(message === undefined ? {} : { message: message.slice(0, runMessageLengthMax) }),
+  };
+}
+
+const runMessageLengthMax = 1024;
+
+function statusWithoutRun(parts: GuestParts, entry: LedgerEntry): ReportedStatus | undefined {
   const { ledger, notes } = parts;
   const { instanceId, incarnation } = entry.assignment;
   const guests = [...seenGuests(parts)].map((seen) => seen.guest).filter((each) => each.instanceId === instanceId);

@@ -43,6 +43,8 @@ export interface RunsOptions {
 export interface PreparedRun {
   readonly runDisk: string;
   readonly userData: string;
+  /** The guest has its disk, or is not created. */
+  release(): Promise<void>;
 }
 
 type Assigned = Pick<Assignment, 'instanceId' | 'incarnation' | 'run'>;
@@ -86,7 +88,7 @@ export class Runs {
     const { files, fetchRepository } = this.#parts;
     const addTree = repo === undefined ? undefined : async (path: string) => fetchRepository?.(repo, path, signal);
     const runDisk = await files.makeDisk(instanceId, runDiskEntries(run), addTree);
-    return { runDisk, userData: bootstrapScript };
+    return { runDisk, userData: bootstrapScript, release: () => files.removeDisk(instanceId) };
   }
 
   /** The assignment or the guest has changed, or may have. */
@@ -109,6 +111,15 @@ export class Runs {
     await keeper?.close();
     await found?.close();
     if (!this.#closed) await this.#options.parts?.files.remove(instanceId);
+  }
+
+  /** Its program is waited for no longer. */
+  abandon(instanceId: string): void {
+    this.#keepers.get(instanceId)?.abandon();
+  }
+
+  has(instanceId: string): boolean {
+    return this.#keepers.has(instanceId) || this.#found.has(instanceId);
   }
 
   /** Instances of which something is here. */

@@ -10,6 +10,7 @@ import type { Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { LedgerFile } from '../ledger/ledger.ts';
+import type { RunParts } from '../runner/runs.ts';
 import type { VolumeFiles } from '../volumes/files/volume-files.ts';
 
 /** What is measured of the machine. */
@@ -29,6 +30,8 @@ export interface AgentOptions {
   readonly ledgerFile: LedgerFile;
   /** The volumes of this host. Absent: it keeps none, and reports so for those that it is to have. */
   readonly volumeFiles?: VolumeFiles;
+  /** What guests with a program to run need. Absent: there are none. */
+  readonly runs?: RunParts;
   readonly measure: () => Promise<Measurement>;
   /** What the image cache holds. Default: nothing. */
   readonly listImages?: () => Promise<readonly HostImage[]>;

@@ -4,6 +4,7 @@ import type { Session } from '../../api/agent-protocol.ts';
 import type { AgentOptions, Measurement } from './agent-options.ts';
 import type { GuestReconciler } from '../guests/guest-reconciler.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import type { Runs } from '../runner/runs.ts';
 import type { Reporter } from './reports.ts';
 import type { VolumeReconciler } from '../volumes/volume-reconciler.ts';
 import type { DriverRecovery } from './driver-recovery.ts';
@@ -16,8 +17,11 @@ export interface AgentParts {
   readonly ledger: Ledger;
   readonly guests: GuestReconciler;
   readonly volumes: VolumeReconciler;
+  readonly runs: Runs;
   readonly reporter: Reporter;
   readonly recovery: DriverRecovery;
+  /** A session begins. */
+  readonly onSession: (session: Session) => void;
   /** Aborts when the agent stops. */
   readonly stopping: AbortSignal;
   /** From the first call on, guests and volumes are brought to what the ledger says. */

@@ -107,6 +107,7 @@ async function holdSession(parts: AgentParts, session: Session, registration: Re
     }
   };
   const state: SessionState = { session, revision: 0, synced: false };
+  parts.onSession(session);
   options.onSession?.(session, over.signal);
   await Promise.all([
     part(() => new Heartbeats(parts, state, registration).run(over.signal)),

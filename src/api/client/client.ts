@@ -5,6 +5,7 @@ import type { Heartbeat, Registration, ReportResults, Reports, Session } from '.
 import { AssignmentEvent, ReportResults as ReportResultsSchema, Session as SessionSchema } from '../agent-protocol.ts';
 import { ApiError } from '../errors.ts';
 import { matches } from '../parse.ts';
+import { runRoutes } from '../routes/jobs.ts';
 import { type ClientOptions, createUserClient, linesOf, parseLine, pathOf } from './user-client.ts';
 
 export type * from './user-client.ts';
@@ -37,6 +38,14 @@ export function createClient(options: ClientOptions) {
             await client.json(`${base}/reports`, { method: 'POST', body: reports, ...extra }),
           );
         },
+        /** Bytes of a run, for the server to keep. Resolves to what it has then; a gap is a `Conflict` with `details.size`. */
+        sendRunPart: async (
+          { instanceId, part, bytes, ...query }: RunPiece & { readonly epoch: number },
+          signal?: AbortSignal,
+        ): Promise<number> => {
+          const call = { method: 'PUT', query, bytes, ...(signal ? { signal } : {}) } as const;
+          return checked(RunSize, await client.json(`${base}/runs/${instanceId}/${part}`, call)).size;
+        },
         async *assignments(epoch: number, signal: AbortSignal): AsyncIterable<AssignmentEvent> {
           const response = await client.request(`${base}/assignments`, { query: { epoch }, signal });
           for await (const line of linesOf(response)) yield checked(AssignmentEvent, parseLine(line));
@@ -45,6 +54,18 @@ export function createClient(options: ClientOptions) {
     },
   };
 }
+
+/** A piece of the log or the artifacts of a run. */
+export interface RunPiece {
+  readonly instanceId: string;
+  readonly incarnation: number;
+  readonly part: 'log' | 'artifacts';
+  /** Where `bytes` begin. */
+  readonly offset: number;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+const RunSize = runRoutes.put.answers[200].json;
 
 function checked<S extends TSchema>(schema: S, value: unknown) {
   if (!matches(schema, value))

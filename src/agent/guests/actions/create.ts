@@ -2,6 +2,7 @@
 
 import type { Assignment } from '../../../api/agent-protocol.ts';
 import type { Driver, GuestSpec, GuestVolume } from '../../drivers/driver.ts';
+import type { PreparedRun } from '../../runner/runs.ts';
 import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
 import type { GuestFailure, LedgerEntry } from '../../ledger/ledger.ts';
 import { codeOf, driverMissing, fail, failUnlessRecorded } from '../failure.ts';
@@ -18,12 +19,14 @@ export async function create(parts: GuestParts, entry: LedgerEntry): Promise<Ste
   const volumes = takeVolumes(parts, assignment);
   if (volumes === undefined) return 'rest';
   const { instanceId, incarnation, name } = assignment;
-  const { notes, log } = parts;
+  const { notes, log, runs } = parts;
   const abort = new AbortController();
   notes.operations.set(instanceId, { kind: 'create', incarnation, abort });
   log.info('creating a guest', { instance: instanceId, name, incarnation, driver: driver.name });
+  let program: PreparedRun | undefined;
   try {
-    await driver.create(specOf(assignment, image, volumes), abort.signal);
+    if (assignment.run !== undefined) program = await runs.prepare(assignment, driver, abort.signal);
+    await driver.create(specOf(assignment, { image, volumes, program }), abort.signal);
     notes.noteGiven(instanceId, volumes);
   } catch (error) {
     if (abort.signal.aborted || parts.closing()) return 'go-on'; // the agent gave it up
@@ -32,6 +35,7 @@ export async function create(parts: GuestParts, entry: LedgerEntry): Promise<Ste
   } finally {
     notes.operations.delete(instanceId);
     releaseVolumes(parts, assignment);
+    if (program !== undefined) await program.release();
   }
   return 'go-on';
 }
@@ -58,7 +62,13 @@ function meansOf({ drivers }: GuestParts, assignment: Assignment): Means {
   return { driver, image };
 }
 
-function specOf(assignment: Assignment, image: GuestSpec['image'], volumes: readonly GuestVolume[]): GuestSpec {
+interface Given {
+  readonly image: GuestSpec['image'];
+  readonly volumes: readonly GuestVolume[];
+  readonly program: PreparedRun | undefined;
+}
+
+function specOf(assignment: Assignment, { image, volumes, program }: Given): GuestSpec {
   const { instanceId, incarnation, name, project, hostname, cpus, memoryMiB, diskGiB, imageName } = assignment;
   const { ports, sshKeys, userData, containers } = assignment;
   return {
@@ -74,7 +84,8 @@ function specOf(assignment: Assignment, image: GuestSpec['image'], volumes: read
     image,
     ports,
     sshKeys,
-    userData,
+    userData: program?.userData ?? userData,
+    ...(program === undefined ? {} : { runDisk: program.runDisk }),
     ...(containers === undefined ? {} : { containers }),
     ...(volumes.length === 0 ? {} : { volumes }),
   };

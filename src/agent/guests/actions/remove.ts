@@ -6,7 +6,7 @@ import { oldestGuest, type Seen } from '../observe.ts';
 import type { GuestParts } from '../parts.ts';
 
 export async function remove(parts: GuestParts, entry: LedgerEntry, seen: Seen | undefined): Promise<void> {
-  const { drivers, ledger, log, notes } = parts;
+  const { drivers, ledger, log, notes, runs } = parts;
   const { instanceId, incarnation, driver: assigned } = entry.assignment;
   const driver = seen?.driver ?? drivers.find(({ name }) => name === assigned);
   if (driver !== undefined) {
@@ -19,5 +19,6 @@ export async function remove(parts: GuestParts, entry: LedgerEntry, seen: Seen |
   if (seen !== undefined && seen.guest.incarnation !== incarnation) return; // the entry's failure is of another incarnation
   if (driver === undefined) notes.settle(entry.assignment, 'absent');
   notes.forgetGuest(instanceId);
+  if (runs.has(instanceId)) await runs.forget(instanceId);
   ledger.setFailure(entry, undefined);
 }

@@ -5,12 +5,13 @@ import type { Seen } from '../observe.ts';
 import type { GuestParts } from '../parts.ts';
 
 export async function stop(
-  { notes, log }: GuestParts,
+  { notes, log, runs }: GuestParts,
   { assignment }: LedgerEntry,
   { driver, guest }: Seen,
 ): Promise<void> {
   const { instanceId, incarnation } = guest;
   const graceMs = assignment.stopGraceMs;
+  if (assignment.run !== undefined) await runs.end(assignment);
   log.info('stopping a guest', { instance: instanceId, incarnation });
   notes.operations.set(instanceId, { kind: 'stop', driver, graceMs });
   try {

@@ -11,22 +11,14 @@ const instanceId = /^inst_[0-9a-z]{26}$/;
 const tarRecordBytes = 10_240;
 const pieceBytes = 1024 * 1024;
 
-/** `passable`: users of guests may reach what is in it by name, as the disk of a run. */
-export function createHostRunFiles({
-  directory,
-  passable = false,
-}: {
-  readonly directory: string;
-  readonly passable?: boolean;
-}): RunFiles {
-  const mode = passable ? 0o711 : 0o700;
+export function createHostRunFiles({ directory }: { readonly directory: string }): RunFiles {
   const folderOf = (id: string): string => {
     if (!instanceId.test(id)) throw new DriverError('Internal', `"${id}" is not the id of an instance`);
     return join(directory, id);
   };
   const make = async (id: string): Promise<string> => {
     const folder = folderOf(id);
-    await mkdir(folder, { recursive: true, mode });
+    await mkdir(folder, { recursive: true, mode: 0o700 });
     return folder;
   };
   return {
@@ -48,6 +40,9 @@ export function createHostRunFiles({
     async remove(id) {
       await rm(folderOf(id), { recursive: true, force: true });
     },
+    async removeDisk(id) {
+      await rm(join(folderOf(id), 'disk.raw'), { force: true });
+    },
     async makeDisk(id, entries, addTree) {
       const folder = await make(id);
       const [path, whole, tree] = ['disk.raw', 'disk.tmp', 'tree.tar'].map((name) => join(folder, name));
@@ -67,9 +62,8 @@ export function createHostRunFiles({
 
 /** Entries without an end, then an archive with its own, up to where tar may read. */
 async function writeDisk(path: string, entries: Uint8Array, tree: string | undefined): Promise<void> {
-  const disk = await open(path, 'w', 0o644); // the guest's user reads it
+  const disk = await open(path, 'w', 0o600);
   try {
-    await disk.chmod(0o644);
     await disk.write(entries);
     let size = entries.length;
     if (tree !== undefined) {

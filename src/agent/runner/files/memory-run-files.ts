@@ -20,11 +20,23 @@ export function createMemoryRunFiles(disk: RunMemory = new Map()): RunFiles {
       disk.delete(instanceId);
       return Promise.resolve();
     },
+    removeDisk(instanceId) {
+      folderOf(instanceId).delete('disk');
+      return Promise.resolve();
+    },
     makeDisk(instanceId, entries) {
       folderOf(instanceId).set('disk', Uint8Array.from(entries));
       return Promise.resolve(`/memory/runs/${instanceId}/disk.raw`);
     },
   };
+}
+
+/** What a pretended guest reads of the path that `makeDisk` resolved to. */
+export function readMemoryDisk(disk: RunMemory, path: string): Uint8Array {
+  const [, , , instanceId = ''] = path.split('/');
+  const bytes = disk.get(instanceId)?.get('disk');
+  if (bytes === undefined) throw new Error(`${path} is not there`);
+  return bytes;
 }
 
 const nothing = new Uint8Array(0);

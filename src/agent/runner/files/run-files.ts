@@ -12,9 +12,11 @@ export interface RunFiles {
   remove(instanceId: string): Promise<void>;
   /** Makes the disk of a run whole, in its folder, and resolves to its path. `addTree` writes a tar archive to a path, whose entries are added. */
   makeDisk(instanceId: string, entries: Uint8Array, addTree?: (path: string) => Promise<void>): Promise<string>;
+  /** The guest has its copy. Harmless when there is none. */
+  removeDisk(instanceId: string): Promise<void>;
 }
 
-/** One caller at a time. */
+/** One caller at a time, but `read`. */
 export interface RunFolder {
   /** The content of the two places for the record; empty where nothing was written. */
   readRecords(): Promise<readonly [Uint8Array, Uint8Array]>;

@@ -1,21 +1,12 @@
 // What the parts of a run's keeping share.
 
+import type { RunPiece } from '../../../api/client/client.ts';
 import type { RunSpec } from '../../../api/resources/run.ts';
 import type { Clock } from '../../../base/clock.ts';
 import type { Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
-import type { RunPart } from '../files/run-files.ts';
 import type { OutputLimits } from './run-output.ts';
 import type { RunStore } from './run-store.ts';
-
-/** Bytes of a run for the control plane. */
-export interface RunPiece {
-  readonly instanceId: string;
-  readonly incarnation: number;
-  readonly part: RunPart;
-  readonly offset: number;
-  readonly bytes: Uint8Array<ArrayBuffer>;
-}
 
 /** Resolves to what the control plane has then. Throws `ApiError`. */
 export type SendPiece = (piece: RunPiece, signal: AbortSignal) => Promise<number>;

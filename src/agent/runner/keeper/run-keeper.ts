@@ -87,6 +87,11 @@ export class RunKeeper {
     await new Promise<void>((resolve) => this.#ends.push(resolve));
   }
 
+  /** The guest is to be gone: `end` waits no longer. */
+  abandon(): void {
+    this.#release();
+  }
+
   /** Guest and program go on. */
   async close(): Promise<void> {
     this.#closing.abort();

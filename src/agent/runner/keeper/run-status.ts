@@ -1,8 +1,9 @@
 // What is reported of a run. Pure.
 
 import type { RunSpec, RunStatus } from '../../../api/resources/run.ts';
-import { guestMessageLengthMax } from '../../../api/resources/instance.ts';
 import type { RunRecord } from './run-record.ts';
+
+const messageLengthMax = 1024;
 
 export function statusOfRun(record: RunRecord, spec: RunSpec): RunStatus {
   const { state, outcome, exitCode, reason, message, startedAtMs, endedAtMs } = record;
@@ -12,7 +13,7 @@ export function statusOfRun(record: RunRecord, spec: RunSpec): RunStatus {
     ...(outcome === undefined ? {} : { outcome }),
     ...(exitCode === undefined ? {} : { exitCode }),
     ...(reason === undefined ? {} : { reason }),
-    ...(message === undefined ? {} : { message: message.slice(0, guestMessageLengthMax) }),
+    ...(message === undefined ? {} : { message: message.slice(0, messageLengthMax) }),
     ...(startedAtMs === undefined ? {} : { startedAtMs }),
     ...(endedAtMs === undefined ? {} : { endedAtMs }),
     logBytes: sentLog,

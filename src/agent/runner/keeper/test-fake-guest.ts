@@ -12,7 +12,7 @@ import { createMemoryRunFiles, type RunMemory } from '../files/memory-run-files.
 import type { RunFiles, RunPart } from '../files/run-files.ts';
 import { CommandDecoder, encodeFrame, type GuestFrame, type RunnerPhase, type RunStream } from '../protocol.ts';
 import { Runs } from '../runs.ts';
-import type { RunPiece } from './keeper-options.ts';
+import type { RunPiece } from '../../../api/client/client.ts';
 
 export interface FakeProgram {
   readonly output: readonly (readonly [RunStream, string])[];
