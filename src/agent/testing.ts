@@ -18,6 +18,8 @@ import { seededPrng } from '../base/prng.ts';
 import { system } from '../base/system.ts';
 import { type Agent, createAgent } from './agent.ts';
 import type { Driver } from './drivers/driver.ts';
+import { createMemoryRunFiles, readMemoryDisk, type RunMemory } from './runner/files/memory-run-files.ts';
+import type { RunParts } from './runner/runs.ts';
 import { createFakeDriver } from './drivers/fake/driver.ts';
 import { createFakeWorld } from './drivers/fake/world.ts';
 import type { LedgerFile } from './ledger/ledger.ts';
@@ -93,6 +95,8 @@ function scriptedControlPlane() {
     heartbeats: [] as Heartbeat[],
     reports: [] as (Report & { epoch: number })[],
     volumeReports: [] as (VolumeReport & { epoch: number })[],
+    /** What was sent of runs, by part. */
+    runParts: { log: '', artifacts: '' },
     putVolume(change: Partial<VolumeAssignment> = {}): void {
       plane.revision += 1;
       const next = volumeAssignment({ revision: plane.revision, ...change });
@@ -152,6 +156,7 @@ function scriptedControlPlane() {
       const body = typeof init.body === 'string' ? JSON.parse(init.body) : undefined;
       const answer = (() => {
         try {
+          if (init.body instanceof Uint8Array) return takeRunPart(pathname, init.body, searchParams);
           return respond(pathname.split('/').at(-1) ?? '', body, searchParams, init.signal);
         } catch (error) {
           if (!(error instanceof ApiError)) throw error;
@@ -166,6 +171,18 @@ function scriptedControlPlane() {
       if (plane.answersLost) throw new TypeError('fetch failed');
       return answer;
     },
+  };
+
+  const takeRunPart = (pathname: string, bytes: Uint8Array, query: URLSearchParams): FetchResponse => {
+    if (Number(query.get('epoch')) !== plane.epoch) throw new ApiError('StaleEpoch', 'that session is over');
+    const part = pathname.endsWith('/log') ? 'log' : 'artifacts';
+    const [known, offset] = [plane.runParts[part], Number(query.get('offset'))];
+    if (offset > known.length) throw new ApiError('Conflict', 'a gap', { details: { size: known.length } });
+    plane.runParts[part] += Buffer.from(bytes)
+      .toString('latin1')
+      .slice(known.length - offset);
+    const text = JSON.stringify({ size: plane.runParts[part].length });
+    return { status: 200, headers: { get: () => null }, body: null, text: async () => text };
   };
 
   const respond = (route: string, body: unknown, query: URLSearchParams, signal?: AbortSignal): FetchResponse => {
@@ -294,6 +311,9 @@ export function makeHost() {
     /** Throws where a change of a volume is to fail. */
     volumeTrouble: async (): Promise<void> => {},
     disk: world.volumeDisk(hostName),
+    /** The files of runs; they survive an agent. */
+    runMemory: new Map() as RunMemory,
+    fetchRepository: undefined as RunParts['fetchRepository'],
     /** What its agents said that needs a person. */
     errors: [] as Record<string, unknown>[],
     /** Why drivers cannot find their guests again, if they cannot. */
@@ -309,7 +329,14 @@ export function makeHost() {
         agentVersion: '0',
         identity: async () => host.agentId,
         drivers: host.drivers.map(() => ({
-          ...withStartTrouble(createFakeDriver({ world, host: hostName, prng: seededPrng(starts, 'driver') })),
+          ...withStartTrouble(
+            createFakeDriver({
+              world,
+              host: hostName,
+              prng: seededPrng(starts, 'driver'),
+              readRunDisk: async (path) => readMemoryDisk(host.runMemory, path),
+            }),
+          ),
           recover: async () => {
             if (host.blindness !== undefined) throw new Error(host.blindness);
           },
@@ -325,6 +352,11 @@ export function makeHost() {
               }),
             }
           : {}),
+        runs: {
+          files: createMemoryRunFiles(host.runMemory),
+          randomSecret: (length) => Buffer.from(Array.from({ length }, () => prng.below(256))),
+          ...(host.fetchRepository === undefined ? {} : { fetchRepository: host.fetchRepository }),
+        },
         measure: async () => ({
           machineId: host.machineId,
           bootId: 'b-1',

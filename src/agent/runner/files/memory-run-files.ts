@@ -6,7 +6,7 @@ type Name = RunPart | 'state' | 'disk';
 /** By instance. */
 export type RunMemory = Map<string, Map<Name, Uint8Array<ArrayBuffer>>>;
 
-/** `addTree` is not asked: a pretended guest reads no disk. */
+/** `addTree` is asked, and what it writes is not on the disk: there is no file system for it. */
 export function createMemoryRunFiles(disk: RunMemory = new Map()): RunFiles {
   const folderOf = (instanceId: string): Map<Name, Uint8Array<ArrayBuffer>> => {
     const folder = disk.get(instanceId) ?? new Map<Name, Uint8Array<ArrayBuffer>>();
@@ -24,9 +24,10 @@ export function createMemoryRunFiles(disk: RunMemory = new Map()): RunFiles {
       folderOf(instanceId).delete('disk');
       return Promise.resolve();
     },
-    makeDisk(instanceId, entries) {
+    async makeDisk(instanceId, entries, addTree) {
+      await addTree?.(`/memory/runs/${instanceId}/tree.tar`);
       folderOf(instanceId).set('disk', Uint8Array.from(entries));
-      return Promise.resolve(`/memory/runs/${instanceId}/disk.raw`);
+      return `/memory/runs/${instanceId}/disk.raw`;
     },
   };
 }
