@@ -58,7 +58,7 @@ export async function* tarEntries(bytes: AsyncIterable<Uint8Array>): AsyncGenera
       target: extra.target ?? textIn(block, 157, 100),
       content,
     };
-    for await (const _rest of content); // what was not read
+    await drain(content); // what was not read
     await reader.skip(-sizeBytes & (blockBytes - 1));
     extra = {};
   }
@@ -130,6 +130,11 @@ function damaged(why: string): CommandError {
   return new CommandError(exitCodes.internal, `the archive of artifacts is damaged: ${why}`);
 }
 
+async function drain(pieces: AsyncIterable<unknown>): Promise<void> {
+  const all = pieces[Symbol.asyncIterator]();
+  while (!(await all.next()).done);
+}
+
 class ByteReader {
   readonly #source: AsyncIterator<Uint8Array>;
   #chunk: Uint8Array = new Uint8Array();
@@ -146,7 +151,7 @@ class ByteReader {
   }
 
   async skip(count: number): Promise<void> {
-    for await (const _piece of this.pieces(count));
+    await drain(this.pieces(count));
   }
 
   /** The next `count` bytes as they come. */

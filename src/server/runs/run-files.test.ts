@@ -11,7 +11,7 @@ import type { RunFile, RunStorage } from './run-storage.ts';
 
 const log: RunFile = { instanceId: 'inst_01', part: 'log' };
 const artifacts: RunFile = { instanceId: 'inst_01', part: 'artifacts' };
-const limits = { logBytesMax: 1024, artifactsBytesMax: 10, projectBytesMax: 100 };
+const limits = { logBytesMax: 256, artifactsBytesMax: 10, projectBytesMax: 100 };
 
 async function* pieces(...texts: string[]): AsyncGenerator<Uint8Array> {
   for (const text of texts) yield await Promise.resolve(Buffer.from(text));

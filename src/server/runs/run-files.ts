@@ -39,8 +39,8 @@ const pollMs = 200;
 /** How much of a log the end of the machine, not of the process, may undo; its sender has the bytes until the run has ended. */
 const syncDelayMs = 1_000;
 const readBytes = 256 * 1024;
-/** Kept at the end of a log for the line that says it is truncated. */
-const noticeBytesMax = 256;
+/** Beyond the limit of a log: a host may have the same limit, and its log then ends with a line about it. */
+const noticeBytesMax = 512;
 
 export class RunFiles {
   readonly #parts: RunFilesParts;
@@ -141,7 +141,7 @@ export class RunFiles {
   /** For bytes of the sender. */
   #roomFor(part: RunPart): number {
     const { logBytesMax, artifactsBytesMax } = this.#parts.limits;
-    return part === 'log' ? logBytesMax - noticeBytesMax : artifactsBytesMax;
+    return part === 'log' ? logBytesMax + noticeBytesMax : artifactsBytesMax;
   }
 
   /** A full log ends with a line that says so. Its position is known: the sender's bytes are cut there. */
