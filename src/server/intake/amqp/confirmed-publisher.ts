@@ -55,6 +55,8 @@ export class ConfirmedPublisher {
   }
 
   async close(): Promise<void> {
+    // Not waited for: a blocked connection takes no farewell either.
+    void this.#channel?.then((channel) => channel.close()).catch(() => undefined);
     await this.#connection.close();
   }
 

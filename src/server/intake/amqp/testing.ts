@@ -10,6 +10,7 @@ import { ServerConfig } from '../../config.ts';
 import { startTestServer } from '../../testing.ts';
 import { Amqp } from './amqp.ts';
 import { type AmqpSettings, amqpSettingsOf } from './amqp-settings.ts';
+import { keepBytes } from './message-bytes.ts';
 
 export const sound = {
   schema_version: 'jobrequest.v1',
@@ -30,6 +31,7 @@ export type TestServer = Awaited<ReturnType<typeof startTestServer>>;
 /** With an image that is called `ubuntu-22.04`, and no host. */
 export async function serverWithImage(options: Parameters<typeof startTestServer>[0] = {}): Promise<TestServer> {
   const server = await startTestServer(options);
+  if (server.plane.decider.cache.imageByName('ubuntu-22.04')) return server;
   const { metadata, spec } = testImage('jammy', { aliases: ['ubuntu-22.04'] });
   await server.client.create('image', { metadata: { name: metadata.name }, spec });
   return server;
@@ -63,7 +65,33 @@ export function jobsIn({ plane }: TestServer): Job[] {
   return [...plane.decider.cache.listCommitted('job')].map(({ value }) => value);
 }
 
-/** A client of the broker without any code of Berth. */
+export type Scene = Awaited<ReturnType<typeof sceneOf>>;
+
+/** A control plane that takes messages from a queue of its own, and a publisher. */
+export async function sceneOf(
+  url: string,
+  queue: string,
+  changes: Partial<AmqpSettings> = {},
+  options: Parameters<typeof startTestServer>[0] = {},
+) {
+  const server = await serverWithImage(options);
+  const settings = testSettings(url, queue, changes);
+  const amqp = await startAmqp(server, settings);
+  const publisher = await TestPublisher.connect(url);
+  return {
+    server,
+    settings,
+    amqp,
+    publisher,
+    async [Symbol.asyncDispose]() {
+      await publisher.close();
+      await amqp.stop();
+      await server.close();
+    },
+  };
+}
+
+/** A client of the broker, as publishers have one. */
 export class TestPublisher {
   readonly #connection: Connection;
   readonly #channel: Channel;
@@ -77,6 +105,7 @@ export class TestPublisher {
     const connection = new Connection(url);
     connection.on('error', () => {}); // brokers under test are killed
     const channel = await connection.acquire();
+    keepBytes(channel);
     await channel.confirmSelect();
     return new TestPublisher(connection, channel);
   }
@@ -116,7 +145,28 @@ export class TestPublisher {
     while ((await this.count(queue)) !== count) await system.turn();
   }
 
+  async untilConsumers(queue: string, count: number): Promise<void> {
+    while ((await this.#channel.queueDeclare({ queue, passive: true })).consumerCount !== count) await system.turn();
+  }
+
+  /** Sends it until a queue takes it. */
+  async untilRouted(to: Pick<AmqpSettings, 'exchange' | 'routingKey'>, body: unknown): Promise<void> {
+    let returned = true;
+    const note = (): void => void (returned = true);
+    this.#channel.on('basic.return', note);
+    while (returned) {
+      returned = false;
+      await this.send(to, body, { mandatory: true });
+      await system.turn();
+    }
+    this.#channel.off('basic.return', note);
+  }
+
   async close(): Promise<void> {
     this.#connection.unsafeDestroy();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 }
