@@ -1,3 +1,4 @@
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../../api/resources/job.ts';
 import type { Cache } from '../../state/cache.ts';
@@ -52,7 +53,7 @@ interface Options {
   readonly with?: Partial<Hook>;
 }
 
-function deliver(
+function decide(
   cache: Cache,
   name: 'push' | 'pull_request',
   body: object,
@@ -62,8 +63,12 @@ function deliver(
   if ('ignored' in event) throw new Error(event.ignored);
   const eventKey = Buffer.from(identityOf('main', event)).toString('hex').slice(-64).padStart(64, '0');
   const asked = { hook: { ...hook, ...changes }, delivery: { id, eventKey, event }, patient: false };
-  const decision = decideWebhook(cache, asked, testContext({ newId: (prefix) => `${prefix}_${++deliveries}` }));
-  commitPlan(cache, decision.plan);
+  return decideWebhook(cache, asked, testContext({ newId: (prefix) => `${prefix}_${++deliveries}` }));
+}
+
+function deliver(...given: Parameters<typeof decide>): WebhookDecision {
+  const decision = decide(...given);
+  commitPlan(given[0], decision.plan);
   return decision;
 }
 
@@ -145,6 +150,27 @@ describe('a push', () => {
     expect(first.jobs.map((name) => cancelled(cache, name))).toEqual(
       second.jobs.map((name) => `job "${name}" is for a newer commit`),
     );
+  });
+
+  it('in whatever order pushes arrive, only the jobs of the newest commit go on', () => {
+    const bodies = [1, 2, 3, 4, 5].map((number) => pushBody(number - 1, number));
+    fc.assert(
+      fc.property(fc.shuffledSubarray(bodies, { minLength: bodies.length }), (arrivals) => {
+        const cache = fleet();
+        for (const body of arrivals) deliver(cache, 'push', body);
+        const live = jobsIn(cache).filter(({ status }) => status.cancel === undefined);
+        expect(jobsIn(cache)).toHaveLength(10);
+        expect(live.map(({ spec }) => spec.forge?.sha)).toEqual([sha(5), sha(5)]);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('that was decided without the job of another push to the repository does not commit', () => {
+    const cache = fleet();
+    const [first, second] = [decide(cache, 'push', pushBody(0, 1)), decide(cache, 'push', pushBody(1, 2))];
+    commitPlan(cache, first.plan);
+    expect(() => commitPlan(cache, second.plan)).toThrow('does not hold: gates/webhook/main/7');
   });
 
   it('leaves other branches, repositories and hooks alone', () => {

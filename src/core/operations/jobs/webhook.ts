@@ -4,6 +4,7 @@
 import { ApiError } from '../../../api/errors.ts';
 import { parse } from '../../../api/parse.ts';
 import { isFinal, type Job, JobSpec } from '../../../api/resources/job.ts';
+import { passGate } from '../../queue/limits.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { forgeJobsOf } from '../../state/forge-jobs.ts';
@@ -178,20 +179,21 @@ function createAll(
       conditions.push({ key: job.same.key, ifRevision: job.same.revision });
       continue;
     }
-    const created = createOne(snapshot, { hook, delivery, wanted: job, number: i + 1 }, ctx);
-    jobs.push(created.job);
-    changes.push(...created.changes);
+    const made = createOne(snapshot, { hook, delivery, wanted: job, number: i + 1 }, ctx);
+    jobs.push(made.job);
+    changes.push(...made.changes);
   }
+  // Two control planes that decide on pushes to one repository at once conflict: each must see the job of the other.
+  if (changes.length > 0) changes.push(passGate(snapshot, `webhook/${hook.name}/${delivery.event.repositoryId}`));
+  const created = changes.length > 0;
   const [first] = jobs;
   if (first !== undefined) changes.push(...rememberAs(hook, delivery, first, ctx));
   return {
     plan: { changes, conditions },
-    outcome: changes.length > memoriesPerDelivery ? 'created' : 'repeated',
+    outcome: created ? 'created' : 'repeated',
     jobs: jobs.map(({ metadata }) => metadata.name),
   };
 }
-
-const memoriesPerDelivery = 2;
 
 function rememberAs(hook: Hook, delivery: Delivery, { metadata }: Job, ctx: Context): Change[] {
   return memoryKeys(hook, delivery).map((key) => ({
