@@ -4,6 +4,7 @@ import type { BenchRow } from './row.ts';
 
 const suites = {
   guests: () => import('./guests.ts'),
+  jobs: () => import('./jobs.ts'),
   main: () => import('./main.ts'),
   memory: () => import('./memory.ts'),
   packing: () => import('./packing.ts'),

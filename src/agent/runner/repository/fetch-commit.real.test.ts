@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -119,4 +119,26 @@ it('has a commit of a repository with SHA-256', async () => {
   });
   expect([code, message]).toEqual(['none', '']);
   expect([...listTar(tar).keys()]).toEqual(['work', 'work/a']);
+});
+
+it('is fetched over TLS from a server that the agent was told to trust, and from no other', async () => {
+  const [key, cert] = [join(root, 'key.pem'), join(root, 'cert.pem')];
+  execFileSync(
+    'openssl',
+    `req -x509 -newkey rsa:2048 -nodes -keyout ${key} -out ${cert} -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1`.split(
+      ' ',
+    ),
+    { stdio: 'ignore' },
+  );
+  const server = await serve(smart(join(root, 'public')), {
+    key: readFileSync(key, 'utf8'),
+    cert: readFileSync(cert, 'utf8'),
+  });
+  servers.push(server);
+  const repo = { url: `${server.url}/team/tool.git`, commit };
+  const outcome = await fetching(root, repo, { authorities: cert });
+  expect([outcome.code, outcome.message]).toEqual(['none', '']);
+  const refused = await fetching(root, repo);
+  expect([refused.code, refused.message]).toEqual(['RepositoryUnavailable', expect.stringContaining('certificate')]);
+  expect(server.asked.length).toBeGreaterThan(0);
 });

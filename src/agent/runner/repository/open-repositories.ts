@@ -4,10 +4,12 @@
 import { lookup } from 'node:dns/promises';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
 import type { RunRepository } from '../../../api/resources/run.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import { DriverError } from '../../host/driver-error.ts';
+import { certificatesAt } from '../../../base/system.ts';
 import { makeFolder } from '../../agent-folders.ts';
 import { closedFolder } from '../../host/guest-user.ts';
 import { runTool } from '../../host/run-tool.ts';
@@ -31,6 +33,7 @@ export interface RepositoriesOptions {
   readonly userId: number;
   /** Numbers of users that fetches run as, as many as may run at once. Empty: as the agent's user. */
   readonly users: readonly number[];
+  /** PEM file of authorities that are trusted besides those that Node trusts; default: git trusts those of the system. */
   readonly authorities?: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -67,7 +70,7 @@ export async function openRepositories(options: RepositoriesOptions): Promise<Fe
       entriesMax,
       memoryBytesMax,
     },
-    authorities: options.authorities,
+    authorities: options.authorities === undefined ? undefined : await withOwn(options.authorities),
     clock,
     kill: options.kill,
     lookup: options.lookup ?? ((host: string) => lookup(host, { all: true })),
@@ -83,6 +86,11 @@ export async function openRepositories(options: RepositoriesOptions): Promise<Fe
       await fetchCommit({ repo, toTar, signal }, { ...shared, jail, user });
     });
   };
+}
+
+/** As for the agent's own connections. */
+async function withOwn(path: string): Promise<string> {
+  return [...rootCertificates, ...(await certificatesAt(path))].join('\n');
 }
 
 async function lookAtHost({

@@ -16,7 +16,9 @@ interface Outcome {
   readonly tar: string;
 }
 
-interface Settings extends Partial<RepositoryConfig>, Pick<Partial<RepositoriesOptions>, 'lookup' | 'users'> {
+interface Settings
+  extends Partial<RepositoryConfig>,
+    Pick<Partial<RepositoriesOptions>, 'lookup' | 'users' | 'authorities'> {
   readonly signal?: AbortSignal;
 }
 
@@ -24,7 +26,7 @@ interface Settings extends Partial<RepositoryConfig>, Pick<Partial<RepositoriesO
 export async function fetching(
   root: string,
   repo: { readonly url: string; readonly commit: string },
-  { signal = new AbortController().signal, lookup, users, ...config }: Settings = {},
+  { signal = new AbortController().signal, lookup, users, authorities, ...config }: Settings = {},
 ): Promise<Outcome> {
   const tar = join(mkdtempSync(join(root, 'tar-')), 'commit.tar');
   const directory = join(root, `scratch-${readdirSync(root).length}`);
@@ -43,6 +45,7 @@ export async function fetching(
     log: silentLogger,
     kill: system.signal,
     ...(lookup === undefined ? {} : { lookup }),
+    ...(authorities === undefined ? {} : { authorities }),
   });
   try {
     await fetch(repo, tar, signal);

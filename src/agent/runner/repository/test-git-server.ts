@@ -3,6 +3,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,16 +39,18 @@ export interface GitServer {
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
-export async function serve(answer: Answer): Promise<GitServer> {
+/** `tls`: PEM of a key and its certificate. */
+export async function serve(answer: Answer, tls?: { readonly key: string; readonly cert: string }): Promise<GitServer> {
   const asked: { path: string; authorization: string | undefined }[] = [];
-  const server: Server = createServer((request, response) => {
+  const listen: Answer = (request, response) => {
     asked.push({ path: request.url ?? '', authorization: request.headers.authorization });
     answer(request, response);
-  });
+  };
+  const server: Server = tls === undefined ? createServer(listen) : createSecureServer(tls, listen);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     port,
     asked,
     close() {
