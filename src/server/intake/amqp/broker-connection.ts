@@ -1,7 +1,8 @@
 // One connection to the broker. The library connects again by itself, with back-off and jitter; this knows whether it is
 // connected, and why not. Consumers and publishers have one each: alarms of the broker block those that publish.
 
-import type { Channel, Connection } from 'rabbitmq-client';
+// Not by import(): in the bundle that would bring no names. Only what is configured loads this file.
+import { type Channel, Connection } from 'rabbitmq-client';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import { keepBytes } from './message-bytes.ts';
@@ -40,14 +41,13 @@ export class BrokerConnection {
     connection.on('connection.unblocked', () => this.#setBlocked(undefined));
   }
 
-  /** Loads the library; begins to connect, and does not wait for it. */
+  /** Begins to connect, and does not wait for it. */
   static async open(parts: {
     readonly url: string;
     readonly name: string;
     readonly clock: Clock;
     readonly log: Logger;
   }): Promise<BrokerConnection> {
-    const { Connection } = await import('rabbitmq-client');
     return new BrokerConnection(
       new Connection({ url: parts.url, connectionName: parts.name, retryLow: 500, retryHigh: 15_000 }),
       parts,
