@@ -20,9 +20,9 @@ export interface ResourceSchemas {
   readonly replaced: TSchema;
 }
 
-/** The metadata of a create request. The name of an instance is optional: the server can generate it. */
+/** The metadata of a create request. The name of an instance or a job is optional: the server can generate it. */
 export function createMetadata({ kind, name, scope }: ResourceDefinition) {
-  const mayBeNameless = kind === 'instance';
+  const mayBeNameless = kind === 'instance' || kind === 'job';
   return Type.Object(
     {
       name: mayBeNameless ? Type.Optional(name) : name,
