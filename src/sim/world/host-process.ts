@@ -7,6 +7,7 @@ import type { Agent } from '../../agent/agent.ts';
 import { createFakeDriver } from '../../agent/drivers/fake/driver.ts';
 import { type DiskCalls, ledgerFileAt } from '../../agent/ledger/ledger-file.ts';
 import type { FakeWorld } from '../../agent/drivers/fake/world.ts';
+import { createMemoryRunFiles, readMemoryDisk, type RunMemory } from '../../agent/runner/files/memory-run-files.ts';
 import { createMemoryVolumeFiles } from '../../agent/volumes/files/memory-volume-files.ts';
 import type { AssignmentEvent } from '../../api/agent-protocol.ts';
 import { type Client, createClient } from '../../api/client/client.ts';
@@ -48,6 +49,8 @@ const supervisorRestartMs = 1000;
 export class HostProcess {
   readonly name: string;
   readonly #options: HostOptions;
+  /** Files of runs. */
+  readonly #runMemory: RunMemory = new Map();
   #starts = 0;
   #boots = 1;
   #life: { readonly peer: Peer; readonly agent: Agent } | undefined;
@@ -107,13 +110,25 @@ export class HostProcess {
     const { seed, network, world, disk, checkAssignments, buggify, log } = this.#options;
     const id = `${name}#${this.#starts}`;
     const prng = seededPrng(seed, id);
+    const runPrng = seededPrng(seed, `${id} runs`);
     const client = createClient({ fetch: network.fetchFor(peer), url: 'http://berth' });
     return createAgent({
       client: { agent: (host) => watchedAgent(client.agent(host), checkAssignments) },
       hostName: name,
       agentVersion: 'sim',
       identity: () => identityOf(disk.calls(clock), { clock, prng }),
-      drivers: [createFakeDriver({ world: worldView(world, clock), host: name, prng: prng.split() })],
+      drivers: [
+        createFakeDriver({
+          world: worldView(world, clock),
+          host: name,
+          prng: prng.split(),
+          readRunDisk: async (path) => readMemoryDisk(this.#runMemory, path),
+        }),
+      ],
+      runs: {
+        files: createMemoryRunFiles(this.#runMemory),
+        randomSecret: (length) => Buffer.from(Array.from({ length }, () => runPrng.below(256))),
+      },
       ledgerFile: ledgerFileAt(ledgerPath, disk.calls(clock)),
       volumeFiles: createMemoryVolumeFiles({
         disk: world.volumeDisk(name),
