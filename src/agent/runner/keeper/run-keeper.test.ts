@@ -45,6 +45,7 @@ describe('RunKeeper', () => {
     const said: string[] = [];
     world.runner.onBye = (power) => said.push(power);
     await world.ended();
+    await world.until(() => said.length > 0);
     expect(said).toEqual([wanted]);
   });
 

@@ -7,12 +7,12 @@
 
 import type { RunSpec, RunStatus } from '../../../api/resources/run.ts';
 import { describeError } from '../../../base/log.ts';
-import { isOver, isUp } from '../../guests/guest-state.ts';
+import { isOver, isUnfinished, isUp } from '../../guests/guest-state.ts';
 import type { Driver, Guest } from '../../drivers/driver.ts';
 import type { GuestFrame } from '../protocol.ts';
 import { type Deadline, Deadlines } from './deadlines.ts';
 import type { KeeperOptions } from './keeper-options.ts';
-import { artifactsFlaw, type Loss, lossAt, stopFinishingMs, waitsMs } from './run-losses.ts';
+import { artifactsFlaw, type Loss, lossAt, lossOfGuest, stopFinishingMs, waitsMs } from './run-losses.ts';
 import { RunConnection } from './run-connection.ts';
 import { RunOutput } from './run-output.ts';
 import type { RunRecord } from './run-record.ts';
@@ -195,13 +195,11 @@ export class RunKeeper {
   }
 
   async #done(status: number): Promise<void> {
-    if (this.#store.record.state === 'running') return; // no exit before: it is to be said again
-    if (!this.#store.record.received) {
-      const flaw = artifactsFlaw(status, this.#output.artifactsTooLarge ? this.#options.limits : undefined);
-      if (this.#output.artifactsTooLarge) await this.#store.save({ artifactsBytes: 0 });
-      await this.#received(flaw);
-    }
-    this.#bye();
+    // Without an exit before, it is said again.
+    if (this.#store.record.state === 'running' || this.#store.record.received) return;
+    const tooLarge = this.#output.artifactsTooLarge;
+    const flaw = artifactsFlaw(status, tooLarge ? this.#options.limits : undefined);
+    await this.#received({ ...flaw, ...(tooLarge ? { artifactsBytes: 0 } : {}) });
   }
 
   /** Nothing more comes from the guest. */
@@ -213,8 +211,10 @@ export class RunKeeper {
     this.#release();
   }
 
+  /** Not before all is at the control plane: a guest that is gone would be taken for one that failed. */
   #bye(): void {
-    const { outcome, exitCode } = this.#store.record;
+    const { outcome, exitCode, state } = this.#store.record;
+    if (state !== 'ended') return;
     const failed = outcome === 'timedOut' || (outcome === 'exited' && exitCode !== 0);
     this.#connection.bye(failed && this.#spec.holdOnFailure ? 'stay' : 'off');
   }
@@ -225,7 +225,6 @@ export class RunKeeper {
     if (state === 'waiting') {
       const endedAtMs = this.#options.clock.nowMs();
       await this.#received({ state: 'finishing', outcome: 'cancelled', endedAtMs }); // at once: it must not begin
-      this.#bye();
     } else if (state === 'running') {
       await this.#askToEnd('cancelled');
     } else this.#deadlines.set('gone', stopFinishingMs);
@@ -269,7 +268,6 @@ export class RunKeeper {
       ...{ state: 'finishing', outcome: outcome ?? ending ?? 'lost', endedAtMs: endedAtMs ?? clock.nowMs() },
       ...{ reason, message, artifactsBytes: 0 },
     });
-    this.#bye();
   }
 
   /** The guest may have ended with the last connection. */
@@ -277,12 +275,9 @@ export class RunKeeper {
     const guest = this.#guest;
     const { received, state, outcome } = this.#store.record;
     if (guest === undefined || !isOver(guest) || received || this.#closing.signal.aborted) return;
-    if (guest.state === 'stopped' && state === 'waiting') return; // to be started yet
+    if (isUnfinished(guest) || (guest.state === 'stopped' && state === 'waiting')) return; // to be started yet
     if (outcome !== undefined && this.#spec.artifacts.length === 0) return this.#received({});
-    const reason = outcome === undefined ? 'GuestEnded' : 'ArtifactsLost';
-    const what = outcome === undefined ? 'before its program did' : 'before its artifacts arrived';
-    const { code, message } = guest.reason ?? { code: guest.state, message: 'it powered off' };
-    await this.#lost({ reason, message: `the guest ended ${what}: ${code}: ${message}` });
+    await this.#lost(lossOfGuest(guest, outcome !== undefined));
   }
 
   /** A guest whose processors stand still need not say anything. */
@@ -295,6 +290,7 @@ export class RunKeeper {
 
   async #sent(flaw: Partial<RunRecord>): Promise<void> {
     await this.#change({ ...(this.#store.record.reason === undefined ? flaw : {}), state: 'ended' });
+    this.#bye();
   }
 
   async #change(change: Partial<RunRecord>): Promise<void> {

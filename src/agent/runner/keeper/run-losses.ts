@@ -1,5 +1,6 @@
 // How long a run waits for its guest, and what is said when that was in vain.
 
+import type { Guest } from '../../drivers/driver.ts';
 import type { Deadline } from './deadlines.ts';
 
 /** After what the host asked for. */
@@ -38,6 +39,13 @@ export function lossAt(deadline: Exclude<Deadline, 'limit' | 'kill'>): Loss {
     case 'silence':
       return { reason: 'GuestSilent', message: `the guest has said nothing for ${waitsMs.silence / 1000} s` };
   }
+}
+
+/** `ended`: its program had ended before. */
+export function lossOfGuest({ state, reason }: Pick<Guest, 'state' | 'reason'>, ended: boolean): Loss {
+  const what = ended ? 'before its artifacts arrived' : 'before its program did';
+  const why = reason === undefined ? state : `${reason.code}: ${reason.message}`;
+  return { reason: ended ? 'ArtifactsLost' : 'GuestEnded', message: `the guest ended ${what}: ${why}` };
 }
 
 /** What is missing of artifacts that have come to their end; `exceeded`: the limit that they are beyond. */
