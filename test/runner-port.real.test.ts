@@ -81,6 +81,21 @@ function talkOverTheirPort(kind: 'QEMU' | 'libvirt'): void {
     second.destroy();
     expect(await readFile(runDisk)).toEqual(before);
   });
+
+  it('talk over the second serial port where they have no driver for the first', async () => {
+    await driver.close();
+    driver = host.open(daemon === undefined ? testUsers : {});
+    await driver.recover();
+    const runDisk = (await host.makeRunDisk?.()) ?? expect.unreachable();
+    await driver.create(testSpec({ instanceId, imageName: 'answering', runDisk }), never);
+    await untilGuest(driver, instanceId, (seen) => seen?.ready === true);
+    for (const words of ['one\n', 'two\n']) {
+      const port = await openRunner();
+      port.write(words);
+      expect(await textUpTo(port, words)).toBe(words);
+      port.destroy();
+    }
+  });
 }
 
 /** The text that comes until it ends with `end`. */

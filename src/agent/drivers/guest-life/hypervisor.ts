@@ -116,7 +116,7 @@ export interface GuestsInside {
 }
 
 /** Where a machine listens for us. */
-export type MachineSocket = 'console' | 'vnc' | 'guestAgent' | 'runner';
+export type MachineSocket = 'console' | 'vnc' | 'guestAgent' | 'runner' | 'runnerSerial';
 
 export interface MakeCall {
   readonly spec: GuestSpec;

@@ -26,7 +26,7 @@ import {
   domainName,
   type LiveDomain,
   readLiveDomain,
-  runnerSocket,
+  runnerSockets,
   userNetwork,
 } from './domain/domain-xml.ts';
 import { adviceOn } from './host-advice.ts';
@@ -231,7 +231,7 @@ class LibvirtHypervisor implements Hypervisor {
 
   async socketOf({ record, directory }: Machine, socket: MachineSocket): Promise<string> {
     if (socket === 'console') return join(directory, consoleSocket);
-    if (socket === 'runner') return join(directory, runnerSocket);
+    if (socket === 'runner' || socket === 'runnerSerial') return join(directory, runnerSockets[socket]);
     const live = (await this.#liveDomain(record.uuid, `find the ${socket} of ${record.instanceId}`))?.live;
     const path = socket === 'vnc' ? live?.vncSocket : live?.guestAgentSocket;
     if (path === undefined) {

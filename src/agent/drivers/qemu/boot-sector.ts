@@ -16,8 +16,8 @@ export type Step =
   | { readonly do: 'panic' }
   /** Sleeps until the power button is pressed, then goes on. */
   | { readonly do: 'await-power-button' }
-  /** Says back what comes in at the first serial port, byte for byte, and sleeps in between. Never goes on. */
-  | { readonly do: 'echo' }
+  /** Says back what comes in at a serial port, by default the first, byte for byte, and sleeps in between. Never goes on. */
+  | { readonly do: 'echo'; readonly port?: 1 | 2 }
   /** Does everything again from the first step, for ever. */
   | { readonly do: 'repeat' }
   /** Sleeps and never goes on. */
@@ -42,34 +42,38 @@ export function bootDisk(steps: readonly Step[]): Uint8Array {
   return disk;
 }
 
-const printAl = [
+/** `base`: high byte of the serial port's registers, 0x3f8 or 0x2f8. */
+const printAlAt = (base: number): number[] => [
   0x50, // push ax
-  ...[0xba, 0xfd, 0x03], // mov dx, 0x3fd: the line status register
+  ...[0xba, 0xfd, base], // mov dx, 0x3fd: the line status register
   0xec, // in al, dx
   ...[0xa8, 0x20], // test al, 0x20: room for a byte?
   ...[0x74, 0xfb], // jz back to in
   0x58, // pop ax
-  ...[0xba, 0xf8, 0x03], // mov dx, 0x3f8
+  ...[0xba, 0xf8, base], // mov dx, 0x3f8
   0xee, // out dx, al
 ];
+const printAl = printAlAt(0x03);
 
 const sleepForEver = [0xfb, 0xf4, 0xeb, 0xfc]; // sti; hlt; jmp back to sti
 
-const echoOne = [
-  ...[0xba, 0xf8, 0x03, 0xec], // mov dx, 0x3f8; in al, dx
-  ...printAl,
-];
-
-const echo = [
-  ...[0xba, 0xf9, 0x03, 0xb0, 0x01, 0xee], // mov dx, 0x3f9; mov al, 1; out dx, al: an interrupt for each byte that comes
-  ...[0xba, 0xfc, 0x03, 0xb0, 0x0b, 0xee], // mov dx, 0x3fc; mov al, 0x0b; out dx, al: and let it through
-  ...[0xe4, 0x21, 0x24, 0xef, 0xe6, 0x21], // in al, 0x21; and al, 0xef; out 0x21, al: of line 4; the BIOS acknowledges it
-  ...[0xfa, 0xba, 0xfd, 0x03, 0xec], // cli; mov dx, 0x3fd; in al, dx
-  ...[0xa8, 0x01, 0x75, 0x04], // test al, 1; jnz behind the sleep: a byte has come
-  ...[0xfb, 0xf4, 0xeb, 0xf3], // sti; hlt: nothing can come between the two; jmp back to cli
-  ...echoOne,
-  ...[0xeb, 0x100 - (echoOne.length + 15)], // jmp back to cli
-];
+function echo(port: 1 | 2): number[] {
+  const [base, otherLines] = port === 1 ? [0x03, 0xef] : [0x02, 0xf7]; // line 4 or 3 of the interrupt controller
+  const echoOne = [
+    ...[0xba, 0xf8, base, 0xec], // mov dx, 0x3f8; in al, dx
+    ...printAlAt(base),
+  ];
+  return [
+    ...[0xba, 0xf9, base, 0xb0, 0x01, 0xee], // mov dx, 0x3f9; mov al, 1; out dx, al: an interrupt for each byte that comes
+    ...[0xba, 0xfc, base, 0xb0, 0x0b, 0xee], // mov dx, 0x3fc; mov al, 0x0b; out dx, al: and let it through
+    ...[0xe4, 0x21, 0x24, otherLines, 0xe6, 0x21], // in al, 0x21; and al, 0xef; out 0x21, al: the BIOS acknowledges it
+    ...[0xfa, 0xba, 0xfd, base, 0xec], // cli; mov dx, 0x3fd; in al, dx
+    ...[0xa8, 0x01, 0x75, 0x04], // test al, 1; jnz behind the sleep: a byte has come
+    ...[0xfb, 0xf4, 0xeb, 0xf3], // sti; hlt: nothing can come between the two; jmp back to cli
+    ...echoOne,
+    ...[0xeb, 0x100 - (echoOne.length + 15)], // jmp back to cli
+  ];
+}
 
 const setUp = [
   0xfa, // cli
@@ -108,7 +112,7 @@ function assemble(step: Step, position: number): number[] {
         ...[0x74, 0xf6], // jz back to hlt
       ];
     case 'echo':
-      return echo;
+      return echo(step.port ?? 1);
     case 'halt':
       return sleepForEver;
   }

@@ -73,7 +73,7 @@ describe('QEMU’s command line', () => {
       ].join(' '),
     );
   });
-  it('has the disk with its program before its volumes, and the runner’s port beside the guest agent’s, if it has a program', () => {
+  it('has the disk with its program before its volumes, and two ports for the runner, if it has a program', () => {
     const volume = { volumeId: `vol_${'1'.repeat(26)}`, name: 'data', path: '/a', readOnly: false };
     const words = line({ runDisk: true, volumes: [volume] });
     expect(
@@ -86,11 +86,12 @@ describe('QEMU’s command line', () => {
         '-device virtio-blk-pci,drive=run,serial=berth-run',
         '-chardev socket,id=run,path=run.sock,server=on,wait=off',
         '-device virtserialport,chardev=run,name=berth.run.0',
+        '-chardev socket,id=run-tty,path=run-tty.sock,server=on,wait=off -serial chardev:run-tty',
       ].join(' '),
     );
-    expect(line({ runDisk: true, volumes: [volume] }).replace(/ -blockdev {"node-name":"run-[^]*berth.run.0/, '')).toBe(
-      line({ volumes: [volume] }),
-    );
+    expect(
+      line({ runDisk: true, volumes: [volume] }).replace(/ -blockdev {"node-name":"run-[^]*chardev:run-tty/, ''),
+    ).toBe(line({ volumes: [volume] }));
     const host = { accelerator: 'tcg', bindAddress: '127.0.0.1', ownUser: true } as const;
     expect(qemuArguments({ ...machine, runDisk: true }, host)).toContain(
       'socket,id=run,path=run/run.sock,server=on,wait=off',

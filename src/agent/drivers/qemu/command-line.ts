@@ -17,6 +17,7 @@ export const qemuFiles = {
   vnc: 'vnc.sock',
   guestAgent: 'agent.sock',
   runner: 'run.sock',
+  runnerSerial: 'run-tty.sock',
 } as const;
 
 /** Stands for the tap's descriptor until it is known. */
@@ -82,7 +83,7 @@ export function qemuArguments(
     ...['-object', 'rng-random,id=rng0,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=rng0'],
     ...['-device', 'pvpanic'],
     // The last ones, so that the others stand on the bus where they stood without.
-    ...(machine.runDisk ? [...runDisk, ...runnerPortArguments(`${own}${qemuFiles.runner}`)] : []),
+    ...(machine.runDisk ? [...runDisk, ...runnerArguments(own)] : []),
     ...(machine.volumes ?? []).flatMap((volume) => [
       ...['-blockdev', JSON.stringify(volumeNode(volume))],
       ...['-device', JSON.stringify(volumeDevice(volume))],
@@ -134,7 +135,11 @@ const runDisk = [
   `virtio-blk-pci,drive=run,serial=${runDiskSerial}`,
 ];
 
-/** On the controller that the guest agent's port has, too. */
-function runnerPortArguments(socket: string): string[] {
-  return ['-chardev', listening('run', socket), '-device', `virtserialport,chardev=run,name=${runnerPort}`];
+/** A port on the controller that the guest agent's port has, too, and the second serial port for guests without a driver for it. */
+function runnerArguments(own: string): string[] {
+  return [
+    ...['-chardev', listening('run', `${own}${qemuFiles.runner}`)],
+    ...['-device', `virtserialport,chardev=run,name=${runnerPort}`],
+    ...['-chardev', listening('run-tty', `${own}${qemuFiles.runnerSerial}`), '-serial', 'chardev:run-tty'],
+  ];
 }

@@ -54,6 +54,7 @@ const sockets = {
   vnc: qemuFiles.vnc,
   guestAgent: qemuFiles.guestAgent,
   runner: qemuFiles.runner,
+  runnerSerial: qemuFiles.runnerSerial,
 } as const;
 
 const stderrBytesMax = 256 * 1024;

@@ -63,6 +63,8 @@ export const testImages: Readonly<Record<string, readonly Step[]>> = {
   dead: [{ do: 'halt' }],
   /** Says nothing until it is spoken to. */
   mute: [{ do: 'echo' }],
+  /** Boots, and says back what it hears at its second serial port. */
+  answering: [...greeting, { do: 'echo', port: 2 }],
   panicking: [...greeting, { do: 'panic' }, { do: 'halt' }],
   chatterbox: [{ do: 'print', text: `${'chatter '.repeat(15)}\n` }, { do: 'repeat' }],
 };

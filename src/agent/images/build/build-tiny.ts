@@ -22,14 +22,14 @@ export function tinyRecipe(): string {
 
 const diskMiB = 32;
 const kernelPackage = 'linux-image-cloud-amd64'; // its modules are few, and the CD-ROM's are among them
-/** One console, no waiting; only the first serial port is looked for. */
+/** One console, no waiting; serial ports beyond the second are not looked for. */
 const bootMenu = `DEFAULT berth
 PROMPT 0
 TIMEOUT 0
 LABEL berth
   KERNEL /vmlinuz
   INITRD /initrd
-  APPEND console=ttyS0 quiet 8250.nr_uarts=1
+  APPEND console=ttyS0 quiet 8250.nr_uarts=2
 `;
 /** With what they need; tiny-init.sh knows the order. */
 const modules = [

@@ -53,4 +53,5 @@ const socketNames = {
   vnc: 'screen',
   guestAgent: 'guest agent',
   runner: "runner's port",
+  runnerSerial: 'second serial port',
 } as const;

@@ -86,7 +86,7 @@ describe('a domain', () => {
     ).toEqual([`<format type='raw'/>`]);
   });
 
-  it('with a program it has a disk with it, read-only, and a port for the runner beside the guest agent’s', () => {
+  it('with a program it has a disk with it, read-only, and two ports for the runner', () => {
     const domain = made({ runDisk: true });
     const folder = `/srv/a &amp; b/${machine.instanceId}`;
     expect(written(domain, 'devices', 'disk').slice(2)).toEqual([
@@ -94,6 +94,9 @@ describe('a domain', () => {
         `<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='${folder}/run.img'/><backingStore/>`,
         `<target dev='vdz' bus='virtio'/><readonly/><serial>berth-run</serial></disk>`,
       ].join(''),
+    ]);
+    expect(written(domain, 'devices', 'serial').slice(1)).toEqual([
+      `<serial type='unix'><source mode='bind' path='${folder}/run-tty.sock'/><target type='isa-serial' port='1'/></serial>`,
     ]);
     expect(written(domain, 'devices', 'channel').slice(1)).toEqual([
       `<channel type='unix'><source mode='bind' path='${folder}/run.sock'/><target type='virtio' name='berth.run.0'/></channel>`,

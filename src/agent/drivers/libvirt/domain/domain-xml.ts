@@ -43,8 +43,8 @@ export const agentChannel = 'org.qemu.guest_agent.0';
 const runDiskTarget = 'vdz';
 
 export const consoleSocket = 'console.sock';
-/** Ours, as the console's: it is found while libvirtd is away. No longer than the console's. */
-export const runnerSocket = 'run.sock';
+/** Ours, as the console's: they are found while libvirtd is away. No longer than the console's. */
+export const runnerSockets = { runner: 'run.sock', runnerSerial: 'run-tty.sock' } as const;
 /** `sun_path` of the kernel, without its last byte. */
 export const socketPathBytesMax = 107;
 
@@ -124,8 +124,19 @@ function devices(machine: DomainMachine, host: DomainHost): XmlElement[] {
       element('log', { file: join(directory, guestFiles.console), append: 'on' }),
       element('target', { type: 'isa-serial', port: 0 }),
     ),
+    // For guests without a driver for the runner's port.
+    ...(machine.runDisk
+      ? [
+          element(
+            'serial',
+            { type: 'unix' },
+            element('source', { mode: 'bind', path: join(directory, runnerSockets.runnerSerial) }),
+            element('target', { type: 'isa-serial', port: 1 }),
+          ),
+        ]
+      : []),
     channel(agentChannel, { mode: 'bind' }),
-    ...(machine.runDisk ? [channel(runnerPort, { mode: 'bind', path: join(directory, runnerSocket) })] : []),
+    ...(machine.runDisk ? [channel(runnerPort, { mode: 'bind', path: join(directory, runnerSockets.runner) })] : []),
     element('controller', { type: 'usb', model: 'none' }),
     element('graphics', { type: 'vnc' }, element('listen', { type: 'socket' })),
     element('video', {}, element('model', { type: 'vga' })),
