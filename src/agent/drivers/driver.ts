@@ -38,8 +38,8 @@ export interface GuestSpec {
   /** Besides its own disk. They belong to the host: a driver never makes or removes one. */
   readonly volumes?: readonly GuestVolume[];
   /**
-   * Of a guest with a program to run: a file whose bytes the guest reads from a disk with the serial number `runDiskSerial`. It never
-   * changes. The guest also has a port for the runner (`GuestAccess.openRunner`).
+   * Of a guest with a program to run: a file, for this guest alone, whose bytes it reads from a disk with the serial number `runDiskSerial`.
+   * It never changes, and who runs the guest may be made its owner. The guest also has a port for the runner (`GuestAccess.openRunner`).
    */
   readonly runDisk?: string;
 }

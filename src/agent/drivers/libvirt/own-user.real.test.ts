@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { appendFile, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -57,6 +58,18 @@ describe.skipIf(reason !== undefined)(`libvirt as it is installed${reason ? ` ($
     expect(new TextDecoder().decode((await driver.readLog(id, 0, 10_000)).data)).toMatch(/boot 0[^]*boot 1/); // it wrote to its disk
     await driver.remove(id);
     expect(await host.traces(id)).toEqual([]);
+  });
+
+  it('gives a guest’s QEMU its program, and a way to its runner', async () => {
+    const runDisk = (await host.makeRunDisk?.()) ?? expect.unreachable();
+    await driver.create({ ...spec, imageName: 'answering', runDisk }, never);
+    await untilGuest(driver, id, (seen) => seen?.ready === true);
+    const { uid, mode } = await stat(join(host.directory, id, 'run.img'));
+    expect({ uid, others: mode & 0o077 }).toEqual({ uid: user, others: 0 });
+    const port = (await driver.access?.openRunner?.(id)) ?? expect.unreachable();
+    const answer = once(port, 'data');
+    port.write('x');
+    expect(String((await answer)[0])).toBe('x');
   });
 
   it('gives a guest’s QEMU its volumes for as long as it has them, cold and hot, and takes them back', async () => {

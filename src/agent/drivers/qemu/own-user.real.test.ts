@@ -109,6 +109,14 @@ describe.skipIf(reason !== undefined)(`QEMU as a user of its own${reason ? ` (${
     expect(can('-r', host.directory)).toBe(false);
   });
 
+  it('it reads its own program, and cannot change it', async () => {
+    const runDisk = (await host.makeRunDisk?.()) ?? expect.unreachable();
+    const user = idOf(await start({ ...ann, runDisk }));
+    const disk = join(host.directory, ann.instanceId, 'run.img');
+    const { uid, gid, mode } = await stat(disk);
+    expect({ uid, gid, mode: mode & 0o777 }).toEqual({ uid: 0, gid: user, mode: 0o640 });
+  });
+
   it('a port below 1024 is published all the same', async () => {
     const status = await start({ ...ann, ports: [{ guestPort: 80, hostPort: 1023, protocol: 'tcp' }] });
     expect(status).toMatch(/^CapEff:\t0*400$/m); // CAP_NET_BIND_SERVICE alone
