@@ -132,6 +132,8 @@ describe('a reader of the log', () => {
     const of = (query: string) => send('GET', `/v1/jobs/waits/log?project=full${query}`, { token: 'operator' });
     const metadata = { name: 'waits', project: 'full' };
     await server.client.create('job', { metadata, spec: { image: 'tiny', script: 'true' } });
+    expect((await server.client.get('job', 'waits', { project: 'full' })).status).toMatchObject({ queuePosition: 1 });
+    expect((await server.client.list('job', { project: 'full' })).items[0]?.status).toMatchObject({ queuePosition: 1 });
     expect(await of('')).toMatchObject({ status: 200, text: '' });
     expect((await of('&attempt=1')).status).toBe(404);
     const whole = await follow('waits/log?project=full&follow=true');

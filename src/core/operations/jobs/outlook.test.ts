@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../../api/resources/job.ts';
 import { testCache, testContext, testJob } from '../../testing.ts';
-import { jobOutlook } from './outlook.ts';
+import { type JobOutlook, jobOutlooks } from './outlook.ts';
 
 const nowMs = 1_000_000;
 
@@ -18,11 +18,11 @@ const runs = (name: string, forMs: number) => testJob(name, {}, { phase: 'Runnin
 
 function outlookOf(wanted: Job, others: readonly Job[], maxConcurrency?: number) {
   const policy = maxConcurrency === undefined ? {} : { maxConcurrency };
-  return jobOutlook(testCache([...others, wanted]), wanted, testContext({ nowMs, policy }));
+  return jobOutlooks(testCache([...others, wanted]), testContext({ nowMs, policy }))(wanted);
 }
 
 describe('the outlook of a job', () => {
-  it.each<[string, Job, readonly Job[], number | undefined, ReturnType<typeof jobOutlook>]>([
+  it.each<[string, Job, readonly Job[], number | undefined, JobOutlook]>([
     ['is nothing once it is placed', runs('a', 0), ended(5), 1, {}],
     [
       'is its place only while too little is known',
@@ -78,4 +78,14 @@ describe('the outlook of a job', () => {
     ],
     ['is unknown while no place is known', waits('a', 1), ended(5), undefined, { queuePosition: 1 }],
   ])('%s', (_, wanted, others, max, outlook) => expect(outlookOf(wanted, others, max)).toEqual(outlook));
+
+  it('is the same whichever other jobs are asked about before', () => {
+    const waiting = Array.from({ length: 7 }, (_, i) => waits(`w-${i}`, i));
+    const jobs = [...ended(9), runs('r', 10_000), ...waiting];
+    const ctx = testContext({ nowMs, policy: { maxConcurrency: 2 } });
+    const each = waiting.map((job) => jobOutlooks(testCache(jobs), ctx)(job));
+    const all = jobOutlooks(testCache(jobs), ctx);
+    for (const at of [3, 6, 0, 3, 1]) expect(all(waiting[at] ?? runs('none', 0))).toEqual(each[at]);
+    expect(each.map(({ queuePosition }) => queuePosition)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  });
 });

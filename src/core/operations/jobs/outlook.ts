@@ -21,14 +21,17 @@ export interface JobOutlook {
   readonly estimatedStartMs?: number;
 }
 
-/** Empty for a job that has been placed or has ended. */
-export function jobOutlook(snapshot: Snapshot, job: Job, ctx: Pick<Context, 'nowMs' | 'policy'>): JobOutlook {
-  if (!isWaiting(job)) return {};
-  const line = lineOf(snapshot);
-  const at = line.waiting.findIndex(({ metadata }) => metadata.id === job.metadata.id);
-  if (at < 0) return {};
-  const startMs = at < replayedMax ? estimate(snapshot, line, at, ctx) : undefined;
-  return { queuePosition: at + 1, ...(startMs === undefined ? {} : { estimatedStartMs: Math.ceil(startMs) }) };
+/**
+ * For the jobs of one snapshot: the queue is sorted and replayed once, however many are asked about. Empty for a job that has been placed
+ * or has ended.
+ */
+export function jobOutlooks(snapshot: Snapshot, ctx: Pick<Context, 'nowMs' | 'policy'>): (job: Job) => JobOutlook {
+  let replay: Replay | undefined;
+  return (job) => {
+    if (!isWaiting(job)) return {};
+    replay ??= new Replay(snapshot, ctx);
+    return replay.outlookOf(job);
+  };
 }
 
 interface Line {
@@ -53,31 +56,62 @@ function isWaiting({ status }: Job): boolean {
   return status.phase === 'Queued';
 }
 
-function estimate(
-  snapshot: Snapshot,
-  { waiting, placed }: Line,
-  at: number,
-  { nowMs, policy }: Pick<Context, 'nowMs' | 'policy'>,
-): number | undefined {
-  const durations = durationsOf(snapshot);
-  const places = policy.maxConcurrency ?? placed.length;
-  if (places === 0) return undefined;
-  const free: number[] = placed.slice(0, places).map(() => nowMs);
-  for (const [i, job] of placed.slice(0, places).entries()) {
-    const left = durations.remaining(imageWordOf(job.spec), nowMs - (job.status.startedAtMs ?? nowMs));
-    if (left === undefined) return undefined;
-    free[i] = nowMs + left;
+/** The queue, played forward as far as needed. */
+class Replay {
+  readonly #waiting: readonly Job[];
+  readonly #positions: ReadonlyMap<string, number>;
+  readonly #durations: Durations;
+  /** When each place is free; empty: nothing can be said. */
+  readonly #free: number[];
+  /** Of the first ones of `#waiting`. */
+  readonly #starts: number[] = [];
+
+  constructor(snapshot: Snapshot, { nowMs, policy }: Pick<Context, 'nowMs' | 'policy'>) {
+    const { waiting, placed } = lineOf(snapshot);
+    this.#waiting = waiting;
+    this.#positions = new Map(waiting.map(({ metadata }, i) => [metadata.id, i]));
+    this.#durations = durationsOf(snapshot);
+    this.#free = this.#freeFrom(placed, policy.maxConcurrency ?? placed.length, nowMs);
   }
-  while (free.length < places) free.push(nowMs);
-  for (const [i, job] of waiting.slice(0, at + 1).entries()) {
-    const next = indexOfLeast(free);
-    const startMs = free[next] ?? nowMs;
-    if (i === at) return Math.max(startMs, job.status.retryAtMs ?? 0);
-    const median = durations.median(imageWordOf(job.spec));
-    if (median === undefined) return undefined;
-    free[next] = startMs + median;
+
+  outlookOf({ metadata, status }: Job): JobOutlook {
+    const at = this.#positions.get(metadata.id);
+    if (at === undefined) return {};
+    const freeMs = at < replayedMax ? this.#startOf(at) : undefined;
+    if (freeMs === undefined) return { queuePosition: at + 1 };
+    return { queuePosition: at + 1, estimatedStartMs: Math.ceil(Math.max(freeMs, status.retryAtMs ?? 0)) };
   }
-  return undefined;
+
+  #freeFrom(placed: readonly Job[], places: number, nowMs: number): number[] {
+    const free: number[] = [];
+    for (const job of placed.slice(0, places)) {
+      const left = this.#durations.remaining(imageWordOf(job.spec), nowMs - (job.status.startedAtMs ?? nowMs));
+      if (left === undefined) return [];
+      free.push(nowMs + left);
+    }
+    while (free.length < places) free.push(nowMs);
+    return free;
+  }
+
+  #startOf(at: number): number | undefined {
+    while (this.#starts.length <= at) {
+      const before = this.#waiting[this.#starts.length - 1];
+      if (before && !this.#take(before)) return undefined;
+      const next = this.#free[indexOfLeast(this.#free)];
+      if (next === undefined) return undefined;
+      this.#starts.push(next);
+    }
+    return this.#starts[at];
+  }
+
+  /** The job takes the place that is free first. False: how long it takes is not known. */
+  #take({ spec }: Job): boolean {
+    const median = this.#durations.median(imageWordOf(spec));
+    const next = indexOfLeast(this.#free);
+    if (median === undefined) return false;
+    this.#free[next] = (this.#free[next] ?? 0) + median;
+    return true;
+  }
 }
 
 function indexOfLeast(numbers: readonly number[]): number {

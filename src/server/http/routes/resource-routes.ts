@@ -18,7 +18,7 @@ import { kindOfKey } from '../../../core/state/keys.ts';
 import type { Entry, Snapshot } from '../../../core/state/snapshot.ts';
 import type { Store } from '../../../store/store.ts';
 import { decideAndCommit, type Decider } from '../../decide.ts';
-import { isResource, present } from './present.ts';
+import { isResource, present, withOutlook } from './present.ts';
 import { withoutSecrets } from './without-secrets.ts';
 import { dryRun } from './dry-run.ts';
 import { JsonWriter } from '../json-writer.ts';
@@ -48,11 +48,11 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
   const writes = { create, replace, delete: remove };
   return [
     bind(routes.list, ({ query }, request) =>
-      query.watch ? watch(kind, definition, parts, query, request) : list(kind, definition, cache, query),
+      query.watch ? watch(kind, definition, parts, query, request) : list(kind, definition, parts.decider, query),
     ),
     bind(routes.get, ({ params, query }) => ({
       status: 200,
-      json: present(find(kind, definition, cache, params.name, query.project)),
+      json: withOutlook(parts.decider)(present(find(kind, definition, cache, params.name, query.project))),
     })),
     ...definition.verbs.map((verb) => writes[verb](kind, definition, parts.decider)),
   ];
@@ -262,7 +262,8 @@ export function shown(kind: Kind, done: Done, cache: Cache, before?: Entry<AnyRe
 
 // Lists and watches.
 
-function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Cache, query: ListQuery): Answer {
+function list<K extends Kind>(kind: K, definition: ResourceDefinition, decider: Decider, query: ListQuery): Answer {
+  const { cache } = decider;
   const { limit } = query;
   const after = continuation(query.continue);
   const wanted = filterOf(definition, query);
@@ -274,10 +275,11 @@ function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Ca
   found.sort((a, b) => (a.key < b.key ? -1 : 1));
   const page = found.slice(0, limit);
   const last = page.at(-1);
+  const shownNow = withOutlook(decider);
   return {
     status: 200,
     json: {
-      items: page.map((entry) => withoutSecrets(present(entry))),
+      items: page.map((entry) => withoutSecrets(shownNow(present(entry)))),
       revision,
       epoch: epochOf(cache),
       ...(found.length > limit && last ? { continue: base64(last.key) } : {}),
