@@ -11,6 +11,8 @@ const main = {
   ports: [],
 };
 
+const program = { script: 'login very secret', env: { TOKEN: 'very secret' } };
+
 let server: Awaited<ReturnType<typeof startTestServer>>;
 beforeAll(async () => {
   server = await startTestServer();
@@ -28,6 +30,14 @@ beforeAll(async () => {
     spec: { image: 'tiny', userData: '#cloud-config\npassword: very secret\n' },
   });
   await server.client.create('instance', { metadata: { name: 'plain' }, spec: { image: 'tiny' } });
+  await server.client.create('job', {
+    metadata: { name: 'ci', project: 'jobs' },
+    spec: { image: 'tiny', ...program },
+  });
+  await server.client.create('instance', {
+    metadata: { name: 'runner', project: 'jobs' },
+    spec: { image: 'tiny', run: { ...program, artifacts: [], timeLimitMs: 1_000, graceMs: 0, holdOnFailure: false } },
+  });
 });
 afterAll(() => server.close());
 
@@ -41,7 +51,7 @@ it('shows the environment and the command of a container to who asks for the one
 
 it('shows user-data to who asks for the one instance, and in lists that there is some', async () => {
   expect((await server.client.get('instance', 'machine')).spec.userData).toContain('very secret');
-  const { items } = await server.client.list('instance');
+  const { items } = await server.client.list('instance', { project: 'default' });
   const shown = items.map(({ metadata, spec }) => [metadata.name, spec.userData]);
   expect(shown).toEqual([
     ['machine', hiddenValue],
@@ -55,6 +65,24 @@ it('shows in a list only that there are such variables and words', async () => {
   expect(text).toContain(`"env":{"TOKEN":"${hiddenValue}"}`);
   expect(text).toContain(`"command":["${hiddenValue}","${hiddenValue}"],"args":["${hiddenValue}"]`);
   expect(text).not.toContain('very secret');
+});
+
+it.each(['jobs', 'instances'])('shows in a list of %s only that there are a script and variables', async (plural) => {
+  expect((await server.client.get('job', 'ci', { project: 'jobs' })).spec).toMatchObject(program);
+  const text = await (await get(`/v1/${plural}`)).text();
+  expect(text).toContain(`"script":"${hiddenValue}"`);
+  expect(text).not.toContain('very secret');
+});
+
+it('shows no more in a watch of jobs', async () => {
+  const done = new AbortController();
+  const watched = await get('/v1/jobs?watch=true&revision=0', done.signal);
+  for await (const piece of watched.body ?? []) {
+    const text = new TextDecoder().decode(piece);
+    expect(text).not.toContain('very secret');
+    if (text.includes(hiddenValue)) break;
+  }
+  done.abort();
 });
 
 it('shows no more in a watch, of what was and of what changes', async () => {

@@ -1,37 +1,59 @@
-// Instances as lists and watches show them: without their user-data, and without the environments and the words of the commands of their
-// containers, which may be secrets.
-// Whoever wants those asks for the one instance.
+// Instances and jobs as lists and watches show them: without user-data, environments, the words of the commands of containers, and the
+// scripts of programs, all of which may hold secrets. Whoever wants those asks for the one resource.
 
 import type { AnyResource } from '../../../api/resources/index.ts';
 import type { Instance } from '../../../api/resources/instance.ts';
+import type { Job } from '../../../api/resources/job.ts';
 
 /** Stands for a value. */
 export const hiddenValue = '(hidden)';
 
 export function withoutSecrets(resource: AnyResource): AnyResource {
+  if (resource.kind === 'job') return { ...resource, spec: hiddenProgram(resource.spec) };
   if (resource.kind !== 'instance') return resource;
-  return resource.spec.containers === undefined && resource.spec.userData === '' ? resource : hidden(resource);
+  const { containers, userData, run } = resource.spec;
+  return containers === undefined && userData === '' && run === undefined ? resource : hidden(resource);
 }
 
 function hidden(instance: Instance): Instance {
-  const containers = instance.spec.containers?.map((container) => ({
+  const { containers: shown, run } = instance.spec;
+  const containers = shown?.map((container) => ({
     ...container,
     ...(container.command === undefined ? {} : { command: container.command.map(() => hiddenValue) }),
     ...(container.args === undefined ? {} : { args: container.args.map(() => hiddenValue) }),
-    env: Object.fromEntries(Object.keys(container.env).map((name) => [name, hiddenValue])),
+    env: hiddenValues(container.env),
   }));
   const userData = instance.spec.userData === '' ? '' : hiddenValue;
-  return { ...instance, spec: { ...instance.spec, userData, ...(containers === undefined ? {} : { containers }) } };
+  return {
+    ...instance,
+    spec: {
+      ...instance.spec,
+      userData,
+      ...(containers === undefined ? {} : { containers }),
+      ...(run === undefined ? {} : { run: hiddenProgram(run) }),
+    },
+  };
+}
+
+function hiddenProgram<Program extends Pick<Job['spec'], 'env' | 'script'>>(program: Program): Program {
+  const { env, script } = program;
+  return { ...program, env: hiddenValues(env), ...(script === undefined ? {} : { script: hiddenValue }) };
+}
+
+function hiddenValues(env: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.keys(env).map((name) => [name, hiddenValue]));
 }
 
 const containersMarker = Buffer.from('"containers":[');
+const programMarkers = ['"script":"', '"env":{"'].map((text) => Buffer.from(text));
 const userDataMarker = Buffer.from('"userData":"');
 const quote = 0x22;
 
-/** Whether a stored instance may have what is hidden: a look at its bytes, for most have nothing. */
+/** Whether a stored record may have what is hidden: a look at its bytes, for most have nothing. */
 export function mayHoldSecrets(key: string, stored: Uint8Array): boolean {
-  if (!key.startsWith('instances/')) return false;
+  if (!key.startsWith('instances/') && !key.startsWith('jobs/')) return false;
   const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
   const at = bytes.indexOf(userDataMarker);
-  return (at >= 0 && bytes[at + userDataMarker.length] !== quote) || bytes.includes(containersMarker);
+  if (at >= 0 && bytes[at + userDataMarker.length] !== quote) return true;
+  return bytes.includes(containersMarker) || programMarkers.some((marker) => bytes.includes(marker));
 }
