@@ -15,7 +15,7 @@ const directory = await mkdtemp(join(tmpdir(), 'docs-jobs-'));
 afterAll(() => rm(directory, { recursive: true }));
 
 /** What the command asks the server for. */
-async function asked(words: readonly string[]): Promise<Request | undefined> {
+async function asked(words: readonly string[]): Promise<Request> {
   const { requests, stderr } = await runBerth(words, { handler: () => refusal(404, 'NotFound', 'nothing is here') });
   return requests[0] ?? expect.fail(`it asks for nothing: ${stderr}`);
 }
@@ -26,7 +26,7 @@ it('has a file that is a job', async () => {
   await writeFile(path, yaml);
   const request = await asked(['job', 'run', '-f', path]);
   expect(request).toMatchObject({ method: 'POST', path: '/v1/jobs', body: { metadata: { name: 'nightly' } } });
-  const { spec } = request?.body as { spec: object };
+  const { spec } = request.body as { spec: object };
   expect(parse(JobSpec, spec)).toMatchObject({
     script: expect.stringContaining('build/stamp'),
     artifacts: ['build/*'],
@@ -38,7 +38,7 @@ it('has command lines that the command takes', async () => {
   expect(lines.length).toBeGreaterThan(3);
   for (const line of lines.filter((each) => !each.includes(' -f ') && !each.includes('--ssh-key'))) {
     const words = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
-    const { spec } = (await asked(words))?.body as { spec: object };
+    const { spec } = (await asked(words)).body as { spec: object };
     expect(parse(JobSpec, spec)).toHaveProperty('script', words.at(-1));
   }
 });

@@ -105,7 +105,7 @@ describe('an agent', () => {
     ['another incarnation', () => put(log, 0, 'x', { incarnation: 2 }), 404, 'NotFound'],
     ['an unknown instance', () => put(log.replace(instanceId, 'inst_0'), 0, 'x'), 404, 'NotFound'],
     ['a path for an instance', () => put(log.replace(instanceId, '..%2f..'), 0, 'x'), 404, 'NotFound'],
-    ['another part', () => put(log.replace(/log$/, 'passwd'), 0, 'x'), 404, 'NotFound'],
+    ['another part', () => put(log.replace(/log$/, 'passwd'), 0, 'x'), 400, 'InvalidRequest'],
   ];
   it.each(refused)('is refused when it is %s', async (_name, call, status, code) => {
     const answer = await call();

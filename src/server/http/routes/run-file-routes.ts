@@ -1,8 +1,9 @@
 // Routes of what runs produce: agents append to the log and the artifacts of a run, users read those of a job.
 
 import { ApiError } from '../../../api/errors.ts';
+import { parse } from '../../../api/parse.ts';
 import { isFinal, type Job, type JobAttempt } from '../../../api/resources/job.ts';
-import { jobRoutes, runRoutes } from '../../../api/routes/jobs.ts';
+import { jobRoutes, runPart, runRoutes } from '../../../api/routes/jobs.ts';
 import { hostInSession } from '../../../core/operations/host.ts';
 import { jobLabel } from '../../../core/operations/jobs/attempt.ts';
 import { jobsOf } from '../../../core/state/jobs.ts';
@@ -26,8 +27,7 @@ export function runFileRoutes({
   return [
     bind(runRoutes.put, async ({ params, query: { epoch, incarnation, offset }, body }) => {
       const { host, name: instanceId } = params;
-      const part = params.part === 'log' || params.part === 'artifacts' ? params.part : undefined;
-      if (part === undefined) throw new ApiError('NotFound', 'a run has a log and artifacts, and nothing else');
+      const part = parse(runPart, params.part, 'part');
       hostInSession(cache, host, epoch);
       assertWritable(cache, { host, instanceId, incarnation });
       const size = await runFiles.append({ instanceId, part }, { offset, bytes: bytesOf(body) });
