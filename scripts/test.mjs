@@ -11,7 +11,18 @@ const { names, yes, words } = read(process.argv.slice(2));
 await ensureNpmPackages();
 if (names.some((name) => name !== 'quick')) {
   const packages = await ensureDebianPackages(
-    debianPackages('qemu', 'network', 'libvirt', 'containers', 'tinyImage', 'debianImage', 'jobs', 'stores', 'tests'),
+    debianPackages(
+      'qemu',
+      'network',
+      'libvirt',
+      'containers',
+      'tinyImage',
+      'debianImage',
+      'jobs',
+      'stores',
+      'broker',
+      'tests',
+    ),
     { yes, purpose: 'Running the tests with real parts' },
   );
   if (!packages.installed) say(`Tests that boot real guests will fail: ${packages.reason}.`);

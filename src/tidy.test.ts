@@ -34,6 +34,7 @@ const layers: Record<string, Layer> = {
   agent: { folders: ['base', 'api'], node: true, packages: ['typebox', 'ws', 'yaml'] },
   'agent/guests/plan.ts': { folders: ['base', 'api'], node: false, packages: [] },
   cli: { folders: ['base', 'api'], node: true, packages: ['commander', 'picocolors', '@bomb.sh/tab', 'ws', 'yaml'] },
+  'cli/jobs/publish-request.ts': { folders: ['base', 'api'], node: true, packages: ['rabbitmq-client'] },
   sim: { folders: ['base', 'api', 'core', 'store', 'server', 'agent'], node: true, packages: [] },
   // Puts whole processes together; nothing imports it but main.ts.
   commands: {

@@ -171,6 +171,18 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./jobs/job.ts')).jobCommand,
   },
   {
+    name: 'enqueue',
+    group: jobs,
+    summary: 'Ask for a job that runs a file of a repository, over the broker or the API',
+    load: async () => (await import('./jobs/enqueue.ts')).enqueueCommand,
+  },
+  {
+    name: 'dlq',
+    group: jobs,
+    summary: 'Dead letters: show, retry, drop',
+    load: async () => (await import('./jobs/dlq.ts')).dlqCommand,
+  },
+  {
     name: 'audit',
     group: fleet,
     summary: 'Check the consistency of the fleet',

@@ -21,6 +21,11 @@ import { defaultRunLimits, RunFiles } from './runs/run-files.ts';
 import { Query } from './http/route.ts';
 import { type Server, startControlPlane } from './server.ts';
 
+/** A store for several control planes, or to make fail. */
+export function testStore(): Store {
+  return createMemoryStore();
+}
+
 /** Bears `operator` as the operator's token and `host:<name>` as a host's. */
 export async function startTestServer(
   options: {

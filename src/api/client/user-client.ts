@@ -5,6 +5,7 @@ import type { AuditReport, AuditRequest } from '../audit.ts';
 import type { Candidates } from '../candidates.ts';
 import type { Capacity } from '../capacity.ts';
 import type { QueueList } from '../queue.ts';
+import type { DeadLetter } from '../dead-letter.ts';
 import type { Explanation } from '../explanation.ts';
 import type { HostToken } from '../host-token.ts';
 import type { InstanceBatchAnswer } from '../instance-batch.ts';
@@ -186,6 +187,26 @@ function jobCalls(json: Json) {
     /** A new job with the spec of one that has ended. */
     retryJob: (name: string, query: { project?: string } = {}): Promise<ResourceByKind['job']> =>
       json(`${pathOf('job', name)}/retry`, { method: 'POST', query }),
+
+    /** One with the same `request_id` makes the same job. */
+    createJobRequest: (
+      body: Readonly<Record<string, unknown>>,
+      query: { project?: string } = {},
+    ): Promise<ResourceByKind['job']> => json('/v1/job-requests', { method: 'POST', body, query, repeatable: true }),
+
+    /** Messages of the broker that made no job. `more`: there are others behind these. */
+    deadLetters: (): Promise<{ readonly items: readonly DeadLetter[]; readonly more: boolean }> =>
+      json('/v1/dead-letters'),
+
+    /** With its body. */
+    deadLetter: (id: string): Promise<DeadLetter> => json(`/v1/dead-letters/${encodeURIComponent(id)}`),
+
+    /** Publishes it again where it came from, and removes it. */
+    retryDeadLetter: (id: string): Promise<DeadLetter> =>
+      json(`/v1/dead-letters/${encodeURIComponent(id)}/retry`, { method: 'POST' }),
+
+    dropDeadLetter: (id: string): Promise<DeadLetter> =>
+      json(`/v1/dead-letters/${encodeURIComponent(id)}`, { method: 'DELETE' }),
   };
 }
 

@@ -3,7 +3,7 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../../base/test-ports.ts';
-import { createMemoryStore } from '../../../store/memory/memory-store.ts';
+import { testStore } from '../../testing.ts';
 import { deadLetterId } from './dead-letter.ts';
 import { startRabbitmq, type TestRabbitmq } from './test-rabbitmq.ts';
 import {
@@ -39,7 +39,7 @@ describe('the intake', () => {
   });
 
   it('makes one job when two control planes take copies of one message', async () => {
-    const store = createMemoryStore();
+    const store = testStore();
     await using scene = await sceneOf(broker.url, 'two', {}, { store });
     await using other = await sceneOf(broker.url, 'two', {}, { store });
     const { settings, publisher } = scene;
@@ -129,7 +129,7 @@ describe('a message that makes no job goes to the dead letters', () => {
 
 describe('nothing is lost or doubled', () => {
   it('when the broker is killed between store and ack', async () => {
-    const store = createMemoryStore();
+    const store = testStore();
     const commit = store.commit.bind(store);
     let killed = false;
     store.commit = async (conditions, writes) => {
@@ -152,7 +152,7 @@ describe('nothing is lost or doubled', () => {
   }, 120_000);
 
   it('when the store cannot write for a while', async () => {
-    const store = createMemoryStore();
+    const store = testStore();
     const commit = store.commit.bind(store);
     let failures = 3;
     store.commit = async (conditions, writes) => {
