@@ -74,6 +74,7 @@ function maxConcurrencyOf({ maxConcurrency, amqpUrl, forges }: ServerConfig): nu
 export function policyOf(config: ServerConfig): Policy {
   const { offlineAfterMs, heartbeatMs } = config;
   const maxConcurrency = maxConcurrencyOf(config);
+  const publicUrl = config.externalUrl ?? config.advertiseUrl;
   if (offlineAfterMs < 3 * heartbeatMs) {
     throw new ApiError(
       'InvalidRequest',
@@ -102,6 +103,6 @@ export function policyOf(config: ServerConfig): Policy {
     ...(maxConcurrency === undefined ? {} : { maxConcurrency }),
     ...(config.concurrencyLabel === undefined ? {} : { concurrencyLabel: config.concurrencyLabel }),
     ...(config.capacityMap === undefined ? {} : { capacityMap: config.capacityMap }),
-    ...(config.advertiseUrl === undefined ? {} : { publicUrl: config.advertiseUrl }),
+    ...(publicUrl === undefined ? {} : { publicUrl }),
   };
 }
