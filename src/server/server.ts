@@ -106,6 +106,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   );
   const hearing = new Hearing({ silence: cache.silence, clock, idleMs, offlineAfterMs: policy.offlineAfterMs, log });
   hearing.start();
+  const leads = (): boolean => leadership.leads;
+  const statuses = parts.forges && new CommitStatuses({ decider, forges: parts.forges, leads, log });
   const leadership = new Leadership({
     decider,
     log,
@@ -114,10 +116,12 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     alone: store.exclusive === true,
     follows: () => loop.ready,
     onLead: (fence) => loop.lead(fence),
-    onStepDown: () => loop.stepDown(),
+    onStepDown() {
+      loop.stepDown();
+      statuses?.stepDown();
+    },
   });
   leadership.start();
-  const leads = (): boolean => leadership.leads;
   const whyNotReady = (): string | undefined =>
     // whyClosed comes first: in a closed store no lease is renewed, which would otherwise be reported as the reason.
     whyClosed(cache) ?? (loop.ready ? leadership.trouble : notFollowed);
@@ -132,8 +136,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     revision: () => cache.revision,
     epoch: () => epochOf(cache),
   });
-  const statuses = parts.forges && new CommitStatuses({ decider, forges: parts.forges, leads, log });
   statuses?.start();
+  if (statuses) parts.outside?.add(statuses);
   const auditor = new Auditor({ decider, log });
   auditor.start();
   const { runFiles } = parts;

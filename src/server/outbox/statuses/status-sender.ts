@@ -32,15 +32,23 @@ export class StatusSender {
   /** Keys of jobs, the one that waits longest first. */
   readonly #queue = new Set<string>();
   readonly #stopping = new AbortController();
+  /** Aborts the request that is under way. */
+  #term = new AbortController();
   /** How often the forge has forbidden the status of a job. */
   readonly #forbidden = new Map<string, number>();
   #failures = 0;
+  #trouble: string | undefined;
   #pausedUntilMs = 0;
   #working: Promise<void> | undefined;
 
   constructor(parts: SenderParts) {
     this.#parts = parts;
     this.#clock = parts.decider.clock;
+  }
+
+  /** Why the last status was not taken; undefined: it was. */
+  get trouble(): string | undefined {
+    return this.#trouble;
   }
 
   add(key: string): void {
@@ -52,7 +60,15 @@ export class StatusSender {
   /** Resolves when nothing is under way. A status whose answer did not come may be sent again by another process. */
   async stop(): Promise<void> {
     this.#stopping.abort();
+    this.stepDown();
     await this.#working;
+  }
+
+  /** Before another process leads: what is under way must not arrive after what that one sends. */
+  stepDown(): void {
+    this.#queue.clear();
+    this.#term.abort();
+    this.#term = new AbortController();
   }
 
   async #work(): Promise<void> {
@@ -89,12 +105,13 @@ export class StatusSender {
   async #send(entry: Entry<Job>, status: CommitStatus): Promise<void> {
     const { hook, fetch, decider, log } = this.#parts;
     const { key, value } = entry;
+    const { signal } = this.#term;
     const answer = await askForge({ fetch, clock: this.#clock }, hook, {
       ...this.#requestOf(value, status),
       timeoutMs: requestTimeoutMs,
-      signal: this.#stopping.signal,
+      signal,
     });
-    if (answer.status === 0 && this.#stopping.signal.aborted) return;
+    if (answer.status === 0 && signal.aborted) return;
     const forbidden = this.#forbidden.get(key) ?? 0;
     const verdict = verdictOf(answer, {
       nowMs: this.#clock.nowMs(),
@@ -102,6 +119,7 @@ export class StatusSender {
       failures: this.#failures,
       forbidden,
     });
+    this.#trouble = verdict.kind === 'accepted' ? undefined : verdict.error;
     const fields = { hook: hook.name, job: value.metadata.name, stage: status.stage };
     if (verdict.kind === 'later') {
       log.warn('commit status not sent; it is tried again', { ...fields, ...verdict });

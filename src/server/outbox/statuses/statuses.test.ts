@@ -52,8 +52,9 @@ function start({
   leads = (): boolean => true,
   hook = forge.hook(),
   externalUrl = 'https://berth.test',
+  fetch = systemFetch,
 } = {}): CommitStatuses {
-  const forges = { hooks: [hook], fetch: systemFetch, externalUrl };
+  const forges = { hooks: [hook], fetch, externalUrl };
   const statuses = new CommitStatuses({ decider, forges, leads, log });
   running.push(statuses);
   statuses.start();
@@ -197,6 +198,27 @@ describe('the leader', () => {
   });
 });
 
+it('that is under way when another process is about to lead is aborted', async () => {
+  let arrived: (() => void) | undefined;
+  const aborted = new Promise<void>((resolve) => (arrived = resolve));
+  const hanging: typeof fetch = (_url, init) =>
+    new Promise((_resolve, reject) => {
+      init?.signal?.addEventListener('abort', () => {
+        arrived?.();
+        reject(new Error('aborted'));
+      });
+    });
+  let leads = true;
+  const statuses = start({ leads: () => leads, fetch: hanging });
+  await put('a', { phase: 'Running' });
+  await system.turn();
+  leads = false;
+  statuses.stepDown();
+  await aborted;
+  await system.turn();
+  expect([pauses, recorded('a')]).toEqual([0, undefined]);
+});
+
 describe('at least once:', () => {
   it('a status that was sent and not recorded is sent again after a restart', async () => {
     await put('a', { phase: 'Running' });
@@ -258,6 +280,9 @@ describe('a forge that wants to be left alone', () => {
     const statuses = start();
     await put('a', { phase: 'Running' });
     await paused(1);
+    expect(statuses.report()).toEqual([
+      { name: 'forgejo main', ok: false, message: expect.stringMatching(/: 429: told to$/) },
+    ]);
     await statuses.stop();
     expect(forge.requests).toHaveLength(1);
   });

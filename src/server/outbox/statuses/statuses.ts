@@ -7,6 +7,7 @@ import { statusToSend } from '../../../core/operations/jobs/webhook-status.ts';
 import { prefixOf } from '../../../core/state/keys.ts';
 import type { Decider } from '../../decide.ts';
 import type { ForgeParts } from '../../intake/forges/forges.ts';
+import type { PartReport } from '../../outside.ts';
 import { StatusSender } from './status-sender.ts';
 
 interface StatusParts {
@@ -47,6 +48,24 @@ export class CommitStatuses {
       if (this.#led && key.startsWith(prefix)) this.#look(key);
     });
     this.#watchLead();
+  }
+
+  /** To be called before another process may lead. */
+  stepDown(): void {
+    this.#led = false;
+    for (const sender of this.#senders.values()) sender.stepDown();
+  }
+
+  /** For each hook, whether its forge takes commit statuses. */
+  report(): readonly PartReport[] {
+    return this.#parts.forges.hooks.map(({ name, forge }) => {
+      const trouble = this.#senders.get(name)?.trouble;
+      const sends = this.#senders.has(name)
+        ? 'commit statuses are sent'
+        : 'without a token no commit statuses are sent';
+      const message = trouble === undefined ? sends : `the forge did not take the last commit status: ${trouble}`;
+      return { name: `${forge} ${name}`, ok: trouble === undefined, message };
+    });
   }
 
   async stop(): Promise<void> {
