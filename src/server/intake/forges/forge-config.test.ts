@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { resolveConfig } from '../../../api/config.ts';
 import { parse } from '../../../api/parse.ts';
 import { policyOf } from '../../checked-config.ts';
 import { ServerConfig } from '../../config.ts';
@@ -68,6 +69,13 @@ describe('a hook is refused at the start, with the field named,', () => {
     const clean = JSON.parse(JSON.stringify(inFolder)) as object[];
     await expect(async () => read(...clean)).rejects.toMatchObject({ code: 'InvalidRequest', field });
   });
+});
+
+it('cannot come from the environment', () => {
+  const environment = { BERTH_SERVER_FORGES: 'main' };
+  expect(() => resolveConfig(ServerConfig, { environment, flags: {}, prefix: 'BERTH_SERVER_' })).toThrow(
+    expect.objectContaining({ field: 'forges[0]', message: expect.stringContaining('BERTH_SERVER_FORGES') }),
+  );
 });
 
 describe('a hook has', () => {
