@@ -16,8 +16,6 @@ export interface ConsumerInput {
   readonly store?: string;
   /** Of jobs, or of messages, after which it is done. */
   readonly count: number;
-  /** Default: the intake never pauses. */
-  readonly waitingMax?: number;
 }
 
 export interface ConsumerMessage {
@@ -25,7 +23,7 @@ export interface ConsumerMessage {
   readonly tookMs: number;
 }
 
-/** The broker's limit. Above what is measured, so that no consumer waits for the round trip of its acknowledgements. */
+/** The broker's limit, with which the intake never pauses. Above what is measured, so that no consumer waits for the round trip of its acknowledgements. */
 const prefetchMax = 65_535;
 
 process.once('disconnect', () => process.exit(0));
@@ -34,10 +32,10 @@ process.once(
   (input: ConsumerInput) => void (input.kind === 'bare' ? consumeBare(input) : consumeJobs(input)),
 );
 
-async function consumeJobs({ url, queue, store, count, waitingMax = prefetchMax }: ConsumerInput): Promise<void> {
+async function consumeJobs({ url, queue, store, count }: ConsumerInput): Promise<void> {
   const server = await serverWithImage(store === undefined ? {} : { store: await openStore(store) });
   const parts = {
-    settings: testSettings(url, queue, { waitingMax }),
+    settings: testSettings(url, queue, { waitingMax: prefetchMax }),
     decider: server.plane.decider,
     log: silentLogger,
     leads: () => false,

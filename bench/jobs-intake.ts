@@ -4,11 +4,14 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { createClient } from '../src/api/client/client.ts';
+import { testImage } from '../src/core/testing.ts';
 import { startRabbitmq } from '../src/server/intake/amqp/test-rabbitmq.ts';
 import { requestNumber, TestPublisher } from '../src/server/intake/amqp/testing.ts';
 import type { ConsumerInput, ConsumerMessage } from './jobs-consumer.ts';
 import { residentMb } from './process-memory.ts';
 import { type Emit, median } from './row.ts';
+import { buildProduct, startServerProcess } from './server-process.ts';
 
 const suite = 'jobs';
 const messages = 10_000;
@@ -17,6 +20,7 @@ const rounds = 3;
 const publishesAtOnce = 500;
 
 export async function measureIntake(directory: string, emit: Emit): Promise<void> {
+  buildProduct();
   const broker = await startRabbitmq();
   try {
     const [ours, bare]: [number[], number[]] = [[], []];
@@ -57,20 +61,26 @@ async function consumeAll(url: string, consumer: Consumer): Promise<number> {
   }
 }
 
+/** The product, with its default of two jobs at a time and no host: it pauses after two. */
 async function measurePaused(url: string, directory: string, emit: Emit): Promise<void> {
   const queue = 'paused';
-  const store = `sqlite:${join(directory, 'paused.db')}`;
-  const child = await startConsumer({ url, kind: 'intake', queue, store, count: 2, waitingMax: 2 });
+  const env = { AMQP_URL: url, AMQP_QUEUE: queue, AMQP_EXCHANGE: `${queue}.exchange` };
+  const server = await startServerProcess(join(directory, 'paused'), { env });
   try {
+    const { metadata, spec } = testImage('jammy', { aliases: ['ubuntu-22.04'] });
+    const client = createClient({ fetch: (...call) => fetch(...call), url: server.url, token: server.operatorToken });
+    await client.create('image', { metadata: { name: metadata.name }, spec });
     await publish(url, queue, queued);
-    await child.go();
-    await new Promise((resolve) => setTimeout(resolve, 5_000)); // let it come to rest
-    const value = await residentMb(child.pid);
+    while ((await client.list('job')).items.length < 2) await sleep(100);
+    await sleep(5_000); // let it come to rest
+    const value = await residentMb(server.pid);
     emit({ suite, name: 'intake_rss_mb', value, unit: 'MiB', better: 'lower', goal: 200 });
   } finally {
-    await child.end();
+    await server.close();
   }
 }
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function publish(url: string, queue: string, count: number): Promise<void> {
   const publisher = await TestPublisher.connect(url);

@@ -79,6 +79,7 @@ describe.each([
     expect(files.get('work/long-link')).toMatchObject({ type: 'l', link: 'x'.repeat(150) });
     expect(files.get('work/module')).toMatchObject({ type: 'd' });
     expect([...files.keys()].filter((path) => path.startsWith('work/module/'))).toEqual([]);
+    expect(listTar(tar, ['busybox', 'tar'])).toEqual(files); // guests of the tiny image and of Alpine have it
   });
 
   it('has an older commit, too', async () => {

@@ -117,11 +117,12 @@ export interface TarEntry {
   readonly text: string;
 }
 
-/** What GNU tar makes of an archive: by path, without directories. */
-export function listTar(path: string): Map<string, TarEntry> {
+/** What GNU's or busybox's tar makes of an archive: by path. */
+export function listTar(path: string, tar: readonly string[] = ['tar']): Map<string, TarEntry> {
   const folder = makeFolder();
   try {
-    execFileSync('tar', ['-xpf', path, '-C', folder, '--no-same-owner']);
+    const [program = 'tar', ...words] = tar;
+    execFileSync(program, [...words, '-x', '-o', '-f', path, '-C', folder]);
     const found = execFileSync('find', ['.', '-mindepth', '1', '-printf', '%y %m %p\\t%l\\0'], {
       cwd: folder,
       encoding: 'utf8',
