@@ -39,7 +39,7 @@ export async function perform(
     const given = await route.handle({
       params,
       query: new Query(query),
-      body: parseJsonBody(seen.bodyText ?? '') ?? {},
+      body: seen.bodyBytes ? piecesOf(seen.bodyBytes) : (parseJsonBody(seen.bodyText ?? '') ?? {}),
       headers,
       identity: allow(route, peer.identity, params['host']),
       signal,
@@ -73,4 +73,8 @@ const encoder = new TextEncoder();
 
 function encode(line: unknown): Uint8Array {
   return encoder.encode(`${JSON.stringify(line)}\n`);
+}
+
+async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }

@@ -89,8 +89,9 @@ export class Network {
     });
     this.#remember(peer, exchange);
     const { searchParams, pathname } = new URL(url);
-    const bodyText = typeof init.body === 'string' ? init.body : undefined; // no client of the simulator sends bytes
-    const seen = { peer: peer.name, method: init.method, path: pathname, bodyText };
+    const bodyText = typeof init.body === 'string' ? init.body : undefined;
+    const bodyBytes = typeof init.body === 'string' ? undefined : init.body;
+    const seen = { peer: peer.name, method: init.method, path: pathname, bodyText, bodyBytes };
     const request = { seen, query: searchParams, headers: init.headers, peer };
     const transit = this.#transit;
     if (!transit.parted(peer, 'to-server') && !transit.hit('requestLost'))

@@ -27,4 +27,6 @@ export interface SeenRequest {
   readonly path: string;
   /** JSON; undefined when there is none. */
   readonly bodyText: string | undefined;
+  /** A body that is not text. */
+  readonly bodyBytes?: Uint8Array | undefined;
 }
