@@ -94,8 +94,8 @@ export class RunConnection {
     this.#talk = new RunnerTalk({ port, clock, randomSecret, offsets });
     const signal = AbortSignal.any([this.#broken.signal, this.#closing.signal]);
     await this.#talk.run(async (frames) => {
-      heard();
       await take(frames);
+      if (!signal.aborted) heard(); // a disk that is full is not asked again at once
     }, signal);
   }
 }

@@ -228,6 +228,29 @@ describe('an agent that dies', () => {
     expect(last).toBeGreaterThan(10);
   });
 
+  it('goes on when the disk of the host was full for a while', async () => {
+    const world = new RunWorld(lines, { artifacts: ['*'] });
+    let writes = 0;
+    await world.begin({}, (files) => ({
+      ...files,
+      async open(id) {
+        const folder = await files.open(id);
+        const whole = folder.write.bind(folder);
+        const write: RunFolder['write'] = async (part, offset, bytes) => {
+          writes += 1;
+          if (writes <= 5) throw new Error('no space left on device');
+          await whole(part, offset, bytes);
+        };
+        return Object.assign(folder, { write });
+      },
+    }));
+    await world.start();
+    await world.ended();
+    expect(writes).toBeGreaterThan(5);
+    expect(world.status).toMatchObject({ outcome: 'exited', exitCode: 3 });
+    expect([world.texts(), world.sent.artifacts]).toEqual([texts, 'some tar']);
+  });
+
   it('leaves a record that is whole, whatever is left of the last', async () => {
     const world = await started(lines);
     await world.ended();

@@ -122,9 +122,8 @@ export class RunKeeper {
   }
 
   #limit(): void {
-    const { startedAtMs = 0 } = this.#store.record;
-    const passedMs = Math.max(0, this.#options.clock.nowMs() - startedAtMs);
-    this.#deadlines.set('limit', this.#spec.timeLimitMs - passedMs);
+    const passedMs = this.#options.clock.nowMs() - (this.#store.record.startedAtMs ?? 0);
+    this.#deadlines.set('limit', this.#spec.timeLimitMs - Math.max(0, passedMs));
   }
 
   async #take(frames: readonly GuestFrame[]): Promise<void> {
@@ -158,12 +157,13 @@ export class RunKeeper {
     this.#partial = true;
     this.#options.clock.setTimer(partialLineMs, () => {
       this.#partial = false;
-      if (this.#closing.signal.aborted) return;
-      void this.#do(async () => {
-        this.#output.flush(this.#options.clock.nowMs());
-        await this.#commit();
-      });
+      if (!this.#closing.signal.aborted) void this.#do(() => this.#flush());
     });
+  }
+
+  async #flush(): Promise<void> {
+    this.#output.flush(this.#options.clock.nowMs());
+    await this.#commit();
   }
 
   async #welcomed({ bootId, phase }: Welcome): Promise<void> {
@@ -222,12 +222,10 @@ export class RunKeeper {
   async #cancel(): Promise<void> {
     const { state, received } = this.#store.record;
     if (received) return;
-    if (state === 'waiting') {
-      const endedAtMs = this.#options.clock.nowMs();
-      await this.#received({ state: 'finishing', outcome: 'cancelled', endedAtMs }); // at once: it must not begin
-    } else if (state === 'running') {
-      await this.#askToEnd('cancelled');
-    } else this.#deadlines.set('gone', stopFinishingMs);
+    if (state === 'running') return this.#askToEnd('cancelled');
+    if (state === 'finishing') return this.#deadlines.set('gone', stopFinishingMs);
+    const endedAtMs = this.#options.clock.nowMs();
+    await this.#received({ state: 'finishing', outcome: 'cancelled', endedAtMs }); // in one step: it must not begin
   }
 
   async #askToEnd(ending: 'cancelled' | 'timedOut'): Promise<void> {
@@ -262,8 +260,7 @@ export class RunKeeper {
     const { outcome, ending, endedAtMs } = this.#store.record;
     const { clock, log, instanceId } = this.#options;
     log.warn('a run did not come to its end', { instance: instanceId, reason, message });
-    this.#output.flush(clock.nowMs());
-    await this.#commit();
+    await this.#flush();
     await this.#received({
       ...{ state: 'finishing', outcome: outcome ?? ending ?? 'lost', endedAtMs: endedAtMs ?? clock.nowMs() },
       ...{ reason, message, artifactsBytes: 0 },
