@@ -20,8 +20,6 @@ import { statusOfRun } from './run-status.ts';
 import type { RunStore } from './run-store.ts';
 import { RunUploads } from './run-uploads.ts';
 
-const partialLineMs = 250;
-
 type Welcome = Extract<GuestFrame, { kind: 'welcome' }>;
 
 export class RunKeeper {
@@ -155,7 +153,7 @@ export class RunKeeper {
   #flushLater(): void {
     if (this.#partial || !this.#output.pending) return;
     this.#partial = true;
-    this.#options.clock.setTimer(partialLineMs, () => {
+    this.#options.clock.setTimer(waitsMs.partialLine, () => {
       this.#partial = false;
       if (!this.#closing.signal.aborted) void this.#do(() => this.#flush());
     });

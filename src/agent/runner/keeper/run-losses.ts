@@ -5,6 +5,8 @@ import type { Deadline } from './deadlines.ts';
 
 /** After what the host asked for. */
 export const waitsMs = {
+  /** For the rest of a line, before a part of it is written. */
+  partialLine: 250,
   /** Since the guest is up: a large image under emulation boots for minutes. */
   begin: 900_000,
   /** Twelve pings. */
