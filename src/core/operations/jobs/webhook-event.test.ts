@@ -1,4 +1,6 @@
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { ApiError } from '../../../api/errors.ts';
 import { readEvent } from './webhook-event.ts';
 
 const sha = (digit: string): string => digit.repeat(40);
@@ -98,4 +100,20 @@ describe('an event says', () => {
       { fork: true },
     ],
   ])('%s', (_, name, body, expected) => expect(readEvent('forgejo', name, body)).toMatchObject(expected));
+});
+
+it('any JSON is an event, is ignored, or is refused with a field', () => {
+  const fields = ['ref', 'before', 'after', 'commits', 'repository', 'action', 'number', 'pull_request'];
+  const changed = fc
+    .record({ form: fc.constantFrom(push, pull), field: fc.constantFrom(...fields), value: fc.jsonValue() })
+    .map(({ form, field, value }): unknown => ({ ...form, [field]: value }));
+  fc.assert(
+    fc.property(fc.oneof(fc.jsonValue(), changed), fc.constantFrom('push', 'pull_request'), (body, name) => {
+      try {
+        expect(typeof readEvent('github', name, body)).toBe('object');
+      } catch (error) {
+        expect(error instanceof ApiError && error.field).toEqual(expect.any(String));
+      }
+    }),
+  );
 });

@@ -97,6 +97,36 @@ describe('a signed push', () => {
   });
 });
 
+describe('a pull request of Forgejo, which says not what came before,', () => {
+  const pull = (action: string, digit: string): string =>
+    JSON.stringify({
+      action,
+      number: count,
+      pull_request: { head: { sha: testSha(digit), repo: { id: 7 } }, base: { ref: 'main' }, draft: false },
+      repository: { id: 7, full_name: 'owner/web', clone_url: `${forgejo.url}/owner/web.git` },
+    });
+
+  /** Which of two deliveries has a job that goes on. */
+  async function goesOn(): Promise<readonly boolean[]> {
+    const answers = [
+      await deliver(pull('opened', 'a'), { forge: forgejo, event: 'pull_request', id: `a-${count}` }),
+      await deliver(pull('synchronized', 'b'), { forge: forgejo, event: 'pull_request', id: `b-${count}` }),
+    ];
+    return answers.map(({ json }) => {
+      const key = keys.job('default', (json as { jobs: string[] }).jobs[0] ?? '');
+      return server.plane.decider.cache.committed('job', key)?.value.status.cancel === undefined;
+    });
+  }
+
+  it('goes on with the commit that the forge names', async () => {
+    forgejo.heads.set(`owner/web ${count}`, testSha('a'));
+    expect(await goesOn()).toEqual([true, false]);
+  });
+
+  it('goes on with the last that arrives, when the forge does not say', async () =>
+    expect(await goesOn()).toEqual([false, true]));
+});
+
 describe('a delivery that asks for nothing', () => {
   it.each<[string, string, () => string, number, unknown]>([
     ['a ping', 'ping', () => '{"zen":"x"}', 200, { jobs: [], reason: 'a ping asks for nothing' }],

@@ -5,10 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from '../../../api/parse.ts';
+import type { Logger } from '../../../base/log.ts';
 import { systemFetch } from '../../../base/system.ts';
 import { keys } from '../../../core/state/keys.ts';
 import { ServerConfig } from '../../config.ts';
 import { parseStrictYaml } from '../../strict-yaml.ts';
+import { startServer } from '../../run.ts';
 import { startTestServer } from '../../testing.ts';
 import { readForges } from './forges.ts';
 import { headersOf, pushBody, send, TestForge, testSecret, testSha, testToken } from './testing.ts';
@@ -66,5 +68,49 @@ describe('the recipe in docs/forges.md', () => {
       await server.close();
       await forge.stop();
     }
+  });
+});
+
+describe('a whole server', () => {
+  /** Also what it logs. */
+  async function startFrom(config: ServerConfig) {
+    const lines: string[] = [];
+    const note = (message: string, fields?: unknown): void => void lines.push(`${message} ${JSON.stringify(fields)}`);
+    const log: Logger = { debug: note, info: note, warn: note, error: note, with: () => log };
+    const server = await startServer(
+      { ...config, listen: '127.0.0.1:0', store: 'memory:', dataDirectory: join(folder, 'data') },
+      { log },
+    );
+    return { server, lines };
+  }
+
+  it('takes webhooks, warns of open files, and logs no secret', async () => {
+    const forge = await new TestForge('github').start();
+    const { server, lines } = await startFrom(configOf(forge));
+    try {
+      const body = '{"zen":"Keep it logically awesome."}';
+      const headers = headersOf({ forge: 'github', event: 'ping', id: 'delivery-1', body });
+      expect(await send(`${server.url}/v1/hooks/github`, { body, headers })).toMatchObject({ status: 200 });
+      expect(lines).toContainEqual(expect.stringContaining(`may read ${join(folder, 'github.secret')}`));
+      expect(lines.filter((line) => line.includes(testSecret) || line.includes(testToken))).toEqual([]);
+    } finally {
+      await server.close();
+      await forge.stop();
+    }
+  });
+
+  it('with an empty secret does not start', async () => {
+    await writeFile(join(folder, 'empty.secret'), '');
+    const config = parse(ServerConfig, {
+      forges: [
+        {
+          name: 'main',
+          forge: 'github',
+          secretFile: join(folder, 'empty.secret'),
+          rules: [{ repository: 'owner/*', branches: ['main'], events: ['push'] }],
+        },
+      ],
+    });
+    await expect(startFrom(config)).rejects.toMatchObject({ code: 'InvalidRequest', field: 'forges[0].secretFile' });
   });
 });
