@@ -35,7 +35,7 @@ const request = {
   submitted_at: new Date().toISOString(),
 };
 const result = new Promise((resolve) => {
-  channel.basicConsume({ queue: replies, noAck: true }, (message) => {
+  void channel.basicConsume({ queue: replies, noAck: true }, (message) => {
     if (message.correlationId === request.request_id) resolve(message.body);
   });
 });

@@ -87,13 +87,14 @@ async function makeRepository(work, bare) {
 }
 
 async function serveFiles(root) {
-  const server = createServer(async (request, response) => {
+  const answer = async (request, response) => {
     const path = join(root, normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname)));
     const file = await stat(path).catch(() => undefined);
     if (!file?.isFile()) return response.writeHead(404).end();
     response.writeHead(200, { 'content-length': file.size });
     createReadStream(path).pipe(response);
-  });
+  };
+  const server = createServer((request, response) => void answer(request, response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {

@@ -2,7 +2,7 @@
 // At rest every job has ended, or waits with a reason, and nothing is left of those that ended.
 
 import type { Instance } from '../../api/resources/instance.ts';
-import { isFinal, type Job, type JobAttempt } from '../../api/resources/job.ts';
+import { isFinal, type Job } from '../../api/resources/job.ts';
 import { jobLabel } from '../../core/operations/jobs/attempt.ts';
 import type { Commit, RecordEvent } from '../history.ts';
 import type { Checker, Facts } from './checker.ts';
@@ -82,7 +82,7 @@ function sameAttempts(a: Job, b: Job): boolean {
   return same(a.status.attempts, b.status.attempts);
 }
 
-function same(a: unknown, b: JobAttempt | unknown): boolean {
+function same(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 

@@ -1,6 +1,8 @@
 // What git is told when the agent fetches a commit for a guest: environment, settings and words. Pure. Nothing of the agent's own environment
 // or of the host's configuration reaches git, and no word holds a secret.
 
+import { treePrefix } from '../guest/run-disk.ts';
+
 /** Where one fetch keeps its files. All of it is removed with the fetch. */
 export interface FetchFolders {
   /** HOME of git, and the only folder that git may write to. */
@@ -115,7 +117,7 @@ export function listArguments(commit: string): string[] {
 }
 
 export function archiveArguments(commit: string): string[] {
-  return withSettings({}, ['archive', '--format=tar', '--prefix=work/', commit]);
+  return withSettings({}, ['archive', '--format=tar', `--prefix=${treePrefix}`, commit]);
 }
 
 /** For this server only. The descriptor can be read once, so the second question of the same fetch has no answer. */
