@@ -66,6 +66,12 @@ describe.each(shells)('the runner in %s', (shell) => {
     expect(guest.bytes('stdout')).toBe(10_000_000);
   });
 
+  it.skipIf(shell === 'busybox')('carries checksums over a serial port', async () => {
+    const guest = await begin({ script: 'seq 1 50000', checked: true });
+    expect(await guest.finish()).toBe(0);
+    expect(guest.text('stdout').split('\n')).toHaveLength(50_001);
+  });
+
   it('waits while nothing is acknowledged, and goes on', async () => {
     guest = await startTestGuest({ shell, script: 'head -c 9000000 /dev/zero; echo end' });
     guest.acknowledges = false;

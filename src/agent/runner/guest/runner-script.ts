@@ -7,8 +7,8 @@
 //   waiter: the program's end ────────────────┘
 
 export const runnerScript = String.raw`#!/bin/sh
-# Runs the program of this guest's run once, and carries its output to the agent. As: runner.sh FOLDER [given]
-# With "given" the port is open already, as descriptor 4, and the machine is left alone.
+# Runs the program of this guest's run once, and carries its output to the agent. As: runner.sh FOLDER [given [checked]]
+# With "given" the port is open already, as descriptor 4, and the machine is left alone. With "checked" files carry a checksum.
 here=$1
 given=$2
 self=$here/runner.sh
@@ -62,8 +62,8 @@ findport() {
   done
   for port in /dev/ttyS1 /dev/term/b; do
     [ -c $port ] || continue
-    stty raw -echo clocal <$port 2>/dev/null || stty raw -echo <$port
-    command -v cksum >/dev/null 2>&1 && checked=1
+    serial=1
+    command -v cksum >/dev/null 2>&1 && checked=checked
     return
   done
   echo "berth: there is no port for the runner" >/dev/console
@@ -72,13 +72,16 @@ findport() {
 
 spool=$here/spool
 mkdir -p "$spool" || exit 1
-checked=
+checked=$3
+serial=
 if [ "$given" != given ]; then
   echo -500 2>/dev/null >/proc/self/oom_score_adj
   # Its own memory, so that a program that fills the disk does not end it.
   mount -t tmpfs -o size=8m,mode=700 berth-run "$spool" 2>/dev/null
   findport
   exec 4<>"$port" || exit 1
+  # After the open: some systems forget the settings of a port that is closed.
+  [ -z "$serial" ] || stty raw -echo clocal <&4 2>/dev/null || stty raw -echo <&4
 fi
 mkfifo "$spool/events" "$spool/tokens" "$spool/out" "$spool/err" || exit 1
 exec 3<>"$spool/events" 5<>"$spool/tokens"

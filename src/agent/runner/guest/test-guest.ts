@@ -20,6 +20,8 @@ export interface TestGuestOptions {
   readonly env?: string;
   readonly artifacts?: readonly string[];
   readonly work?: Readonly<Record<string, string>>;
+  /** As over a serial port: with checksums. */
+  readonly checked?: boolean;
 }
 
 /** A guest with one run, and an agent that hears it by hand. */
@@ -122,7 +124,7 @@ export class TestGuest {
 }
 
 export async function startTestGuest(options: TestGuestOptions): Promise<TestGuest> {
-  const { shell, script, program = '.solstice/job.sh', env = '', artifacts = [], work = {} } = options;
+  const { shell, script, program = '.solstice/job.sh', env = '', artifacts = [], work = {}, checked = false } = options;
   const folder = await mkdtemp(join(tmpdir(), 'berth-runner-'));
   const files: Record<string, string> = {
     'runner.sh': runnerScript,
@@ -137,10 +139,14 @@ export async function startTestGuest(options: TestGuestOptions): Promise<TestGue
   for (const [name, text] of Object.entries(work)) await writeFile(join(folder, 'work', name), text);
   if (shell === 'busybox') execFileSync('busybox', ['--install', '-s', join(folder, 'bin')]);
   const [command, ...words] = shell === 'busybox' ? [join(folder, 'bin', 'sh')] : ['dash'];
-  const child = spawn(command ?? 'sh', [...words, join(folder, 'runner.sh'), folder, 'given'], {
-    stdio: ['ignore', 'ignore', 'inherit', 'ignore', 'pipe'],
-    env: { PATH: shell === 'busybox' ? join(folder, 'bin') : environment()['PATH'] },
-    detached: true,
-  });
+  const child = spawn(
+    command ?? 'sh',
+    [...words, join(folder, 'runner.sh'), folder, 'given', ...(checked ? ['checked'] : [])],
+    {
+      stdio: ['ignore', 'ignore', 'ignore', 'ignore', 'pipe'],
+      env: { PATH: shell === 'busybox' ? join(folder, 'bin') : environment()['PATH'] },
+      detached: true,
+    },
+  );
   return new TestGuest(folder, child);
 }
