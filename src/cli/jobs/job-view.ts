@@ -49,7 +49,7 @@ export function jobLines(job: Job, nowMs: number): string[] {
     `${name}  ${ended ? status.phase : standing(job, nowMs)}`,
     ...fieldLines(
       [
-        ['why', status.phase === 'Queued' ? undefined : status.message],
+        ['why', status.phase === 'Queued' || status.phase === 'Succeeded' ? undefined : status.message],
         ['exit code', status.exitCode === undefined ? undefined : String(status.exitCode)],
         ['runs on', spec.image ?? spec.label ?? 'the default label'],
         ['commit', spec.repo === undefined ? undefined : `${spec.repo.commit} of ${spec.repo.url}`],

@@ -154,6 +154,12 @@ describe('a reader of the log', () => {
     expect((await read('?offset=99')).text).toBe('');
   });
 
+  it('is told when it is not there any more', async () => {
+    await end({ logBytes: 8 });
+    const answer = await read();
+    expect([answer.status, answer.text]).toEqual([404, expect.stringContaining('is not kept any more')]);
+  });
+
   it('follows it to the last byte that was sent', async () => {
     const whole = await follow(`${job}/log?follow=true`);
     await put(log, 0, 'one\n');

@@ -33,10 +33,11 @@ export function runFileRoutes({
       const size = await runFiles.append({ instanceId, part }, { offset, bytes: bytesOf(body) });
       return { status: 200, json: { size } };
     }),
-    bind(jobRoutes.log, ({ params, query: { project, attempt, offset, follow } }, { signal }) => {
+    bind(jobRoutes.log, async ({ params, query: { project, attempt, offset, follow } }, { signal }) => {
       const { key, value } = findJob(cache, params.name, project);
       const number = attempt ?? Math.max(1, value.status.attempt);
       if (attempt !== undefined && !(follow && !isFinal(value.status.phase))) attemptOf(value, attempt);
+      await assertKept(runFiles, value, number);
       const log = new JobLog({ cache, runFiles, clock }, { key, id: value.metadata.id, attempt: number });
       return {
         status: 200,
@@ -79,6 +80,17 @@ function assertWritable(
     ? attempt.outcome !== undefined
     : jobLabel in metadata.labels || status.guest?.run?.state === 'ended';
   if (over) throw new ApiError('NotFound', `the run of instance "${metadata.name}" is over: it takes no more output`);
+}
+
+/** Throws `NotFound` for the log of an attempt that is over, when it is not here any more. */
+async function assertKept(runFiles: RunFiles, { metadata, status }: Job, number: number): Promise<void> {
+  const attempt = status.attempts.find((each) => each.number === number);
+  if (attempt?.outcome === undefined || (attempt.logBytes ?? 0) === 0) return;
+  if ((await runFiles.size({ instanceId: attempt.instanceId, part: 'log' })) > 0) return;
+  throw new ApiError(
+    'NotFound',
+    `the log of attempt ${number} of job "${metadata.name}" is not kept any more, or this control plane does not share the blobDir of the one that has it`,
+  );
 }
 
 /** Throws `NotFound`. */
