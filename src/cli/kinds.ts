@@ -15,6 +15,7 @@ import type { Volume } from '../api/resources/volume.ts';
 import type { HostUsage, ProjectUsage } from '../api/usage.ts';
 import { rulesOfGroup } from './fleet/group-rules.ts';
 import { conditionOf, instanceColumns } from './instances/instance-view.ts';
+import { reasonOfJob } from './jobs/job-view.ts';
 import { type Column, longestReason } from './print/output.ts';
 import { age, bytes, memory } from './options/units.ts';
 
@@ -188,7 +189,7 @@ function jobColumns({ nowMs }: ViewFacts): Column<Job>[] {
       right: true,
     },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
-    { header: 'REASON', importance: 'major', longest: longestReason, value: ({ status }) => status.message ?? '' },
+    { header: 'REASON', importance: 'major', longest: longestReason, value: (job) => reasonOfJob(job, nowMs) },
   ];
 }
 

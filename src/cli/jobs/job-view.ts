@@ -20,17 +20,26 @@ export function byAge(a: Job, b: Job): number {
 }
 
 /** What a job does that has not ended; for one line of progress. */
-export function standing({ status }: Job, nowMs: number): string {
-  const { phase, queuePosition, estimatedStartMs, message, retryAtMs } = status;
-  if (status.cancel) return 'being cancelled';
-  if (phase !== 'Queued') return phase;
-  const place = queuePosition === undefined ? '' : `, ${ordinal(queuePosition)} in the queue`;
-  const start =
-    estimatedStartMs === undefined || estimatedStartMs <= nowMs
-      ? ''
-      : `, starts in about ${age(estimatedStartMs - nowMs)}`;
-  const why = retryAtMs === undefined && message !== undefined ? `: ${message}` : '';
-  return `${phase}${place}${start}${why}`;
+export function standing(job: Job, nowMs: number): string {
+  const { phase, cancel } = job.status;
+  if (cancel) return 'being cancelled';
+  const reason = phase === 'Queued' ? reasonOfJob(job, nowMs) : '';
+  return `${phase}${reason === '' ? '' : `, ${reason}`}`;
+}
+
+/** What it waits for, or why it ended so; empty when there is nothing to say. */
+export function reasonOfJob({ status }: Job, nowMs: number): string {
+  const { phase, queuePosition, estimatedStartMs, message = '' } = status;
+  if (phase === 'Succeeded') return '';
+  if (phase !== 'Queued') return message;
+  const startsInMs = (estimatedStartMs ?? 0) - nowMs;
+  return [
+    queuePosition === undefined ? '' : `${ordinal(queuePosition)} in the queue`,
+    startsInMs > 0 ? `starts in about ${age(startsInMs)}` : '',
+    message,
+  ]
+    .filter((part) => part !== '')
+    .join(', ');
 }
 
 /** `1st`, `2nd`, `11th`. */
@@ -46,10 +55,10 @@ export function jobLines(job: Job, nowMs: number): string[] {
   const ended = hasEnded(status.phase);
   const ranMs = status.startedAtMs === undefined ? undefined : (status.endedAtMs ?? nowMs) - status.startedAtMs;
   return [
-    `${name}  ${ended ? status.phase : standing(job, nowMs)}`,
+    `${name}  ${status.cancel && !ended ? 'being cancelled' : status.phase}`,
     ...fieldLines(
       [
-        ['why', status.phase === 'Queued' || status.phase === 'Succeeded' ? undefined : status.message],
+        ['why', reasonOfJob(job, nowMs)],
         ['exit code', status.exitCode === undefined ? undefined : String(status.exitCode)],
         ['runs on', spec.image ?? spec.label ?? 'the default label'],
         ['commit', spec.repo === undefined ? undefined : `${spec.repo.commit} of ${spec.repo.url}`],

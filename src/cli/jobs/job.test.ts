@@ -337,6 +337,18 @@ describe('berth job', () => {
     expect((await run('ls', () => page([]))).stderr).toBe('no jobs; run one: berth job run LABEL -- COMMAND\n');
   });
 
+  it('ls and show say what a job waits for', async () => {
+    const waits = testJob({
+      queuePosition: 11,
+      estimatedStartMs: testNowMs + 300_000,
+      message: 'project full has 4 of 4 INSTANCES',
+    });
+    const why = '11th in the queue, starts in about 5m, project full has 4 of 4 INSTANCES';
+    const handler: Handler = ({ path }) => (path === '/v1/jobs' ? page([waits]) : { json: waits });
+    expect((await run('ls', handler)).stdout).toContain(why);
+    expect((await run('show ci', handler)).stdout).toContain(`ci  Queued\n  why      ${why}\n`);
+  });
+
   it('show has the attempts, the instance and what to do next', async () => {
     const lost = attempt(1, {
       outcome: 'infrastructure',
