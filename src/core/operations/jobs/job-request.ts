@@ -178,23 +178,23 @@ function created(
   return { decision, id: made && 'metadata' in made ? made.metadata.id : '' };
 }
 
+/** What the schema of a request has checked is not checked again. */
 function jobSpecOf({ request, digest, replyTo, correlationId }: AcceptInput): JobSpec {
   const { repo_url: url, commit_sha: commit, workflow_path: path, runs_on: label } = request;
-  return parse(
-    JobSpec,
-    {
-      ...(label === undefined ? {} : { label }),
-      repo: { url, commit, ...(path === undefined ? {} : { path }) },
-      request: {
-        requestId: request.request_id,
-        source: request.source,
-        ...(request.workflow_job_id === undefined ? {} : { workflowJobId: request.workflow_job_id }),
-        submittedAt: request.submitted_at,
-        ...(replyTo === undefined ? {} : { replyTo }),
-        ...(correlationId === undefined ? {} : { correlationId }),
-        digest,
-      },
+  return {
+    ...defaults,
+    ...(label === undefined ? {} : { label }),
+    repo: { url, commit, ...(path === undefined ? {} : { path }) },
+    request: {
+      requestId: request.request_id,
+      source: request.source,
+      ...(request.workflow_job_id === undefined ? {} : { workflowJobId: request.workflow_job_id }),
+      submittedAt: request.submitted_at,
+      ...(replyTo === undefined ? {} : { replyTo }),
+      ...(correlationId === undefined ? {} : { correlationId }),
+      digest,
     },
-    'spec',
-  );
+  };
 }
+
+const defaults = parse(JobSpec, {});

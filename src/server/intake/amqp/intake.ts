@@ -9,9 +9,11 @@ import type { AsyncMessage, Channel } from 'rabbitmq-client';
 import { backoffMs } from '../../../base/backoff.ts';
 import { sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
+import { system } from '../../../base/system.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { acceptJobRequest, readJobRequest, refusalOf } from '../../../core/operations/jobs/job-request.ts';
 import { type Decider, decideAndCommit } from '../../decide.ts';
+import { Acknowledgements } from './acknowledgements.ts';
 import type { AmqpSettings } from './amqp-settings.ts';
 import { type BrokerConnection, replyCodeOf } from './broker-connection.ts';
 import type { ConfirmedPublisher } from './confirmed-publisher.ts';
@@ -144,6 +146,7 @@ class Session {
   readonly #waiting: () => number;
   readonly #closed: Promise<void>;
   readonly #underWay = new Set<Promise<void>>();
+  readonly #acknowledged: Acknowledgements;
   #consumerTag: string | undefined;
   /** Consumers are begun and cancelled one after the other. */
   #turning: Promise<void> | undefined;
@@ -154,6 +157,7 @@ class Session {
     this.#parts = parts;
     this.#channel = channel;
     this.#waiting = waiting;
+    this.#acknowledged = new Acknowledgements(channel, system.afterTurn);
     this.#closed = new Promise((resolve) => channel.once('close', resolve));
     channel.on('basic.cancel', () => {
       this.#consumerTag = undefined;
@@ -191,6 +195,7 @@ class Session {
     this.look();
     await this.#turning;
     await Promise.all(this.#underWay);
+    this.#acknowledged.flush();
     await this.#channel.close();
   }
 
@@ -230,7 +235,7 @@ class Session {
   async #take(message: AsyncMessage): Promise<void> {
     try {
       await this.#store(message);
-      this.#acknowledge(message);
+      this.#acknowledged.add(message.deliveryTag);
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal === undefined) return this.#fail(error);
@@ -265,20 +270,16 @@ class Session {
       const copy = deadLetterOf(message, refusal, settings.deadLetterExchange);
       const fate = await publisher.publish(copy, bytesOf(message));
       if (fate === 'unrouted') throw new Error(`no queue is bound to exchange "${settings.deadLetterExchange}"`);
-      this.#acknowledge(message);
+      this.#acknowledged.add(message.deliveryTag);
       log.warn('a message was refused', { reason: refusal.reason, why: refusal.message, deadLetter: copy.messageId });
     } catch (error) {
       this.#fail(new Error(`a refused message cannot be moved to the dead letters: ${describeError(error)}`));
     }
   }
 
-  /** On a closed channel it does nothing: the message comes again, and is known. */
-  #acknowledge({ deliveryTag }: AsyncMessage): void {
-    if (this.#channel.active) this.#channel.basicAck({ deliveryTag });
-  }
-
   /** The broker takes back what is not acknowledged. */
   #fail(error: unknown): void {
+    this.#acknowledged.flush();
     this.#failure ??= error instanceof Error ? error : new Error(String(error));
     void this.#channel.close();
   }
