@@ -1,12 +1,16 @@
-// Suite `jobs`: messages to jobs over a real broker. `npm run bench -- jobs [--json]`; BERTH_BENCH_JOBS=intake measures only what it names.
+// Suite `jobs`: jobs in real guests, and messages of a real broker that become jobs. `npm run bench -- jobs [--json]`; BERTH_BENCH_JOBS=intake,live measures only what it names.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { measureLines, measureLive, measureOverhead } from './jobs-guest.ts';
 import { measureIntake } from './jobs-intake.ts';
 import type { Emit } from './row.ts';
 
 const parts: Readonly<Record<string, (directory: string, emit: Emit) => Promise<void>>> = {
+  overhead: measureOverhead,
+  lines: measureLines,
+  live: measureLive,
   intake: measureIntake,
 };
 
