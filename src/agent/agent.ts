@@ -103,9 +103,10 @@ class HostAgent implements Agent {
         log.warn('cannot close a driver', { driver: driver.name, error: describeError(error) });
       }),
     );
-    await this.#parts?.guests.close();
+    const guests = this.#parts?.guests.close();
+    if (this.#options.runs !== undefined) await this.#parts?.runs.close(); // a guest may wait for its program
+    await guests;
     await this.#parts?.volumes.close();
-    if (this.#options.runs !== undefined) await this.#parts?.runs.close();
     await Promise.all([...closing, ...this.#background]);
     await this.#parts?.ledger.close();
   }

@@ -81,6 +81,21 @@ describe('an agent whose guest has a program', () => {
     await host.stopAll();
   });
 
+  it('does not wait for the program of a guest that is to stop when it stops itself', async () => {
+    const host = await startedHost({ script: 'echo two\nhang', graceMs: 60_000 });
+    await until(host, () => textOf(host).includes('two'));
+    host.plane.put({ run: { ...run, graceMs: 60_000 }, want: 'stopped' });
+    await host.pass(5000);
+    let stopped = false;
+    void host.stopAll().then(() => (stopped = true));
+    await host.pass(100);
+    expect([stopped, host.guest()?.state]).toEqual([true, 'running']);
+    await host.startAgent();
+    await until(host, () => host.plane.last()?.state === 'stopped' && runOf(host)?.state === 'ended');
+    expect(runOf(host)).toMatchObject({ outcome: 'cancelled', exitCode: 137 });
+    await host.stopAll();
+  });
+
   it('ends it when its time is over', async () => {
     const host = await startedHost({ script: 'hang', timeLimitMs: 10_000 });
     await until(host, () => runOf(host)?.state === 'ended');

@@ -22,7 +22,7 @@ export interface RunParts {
   readonly files: RunFiles;
   readonly randomSecret: (length: number) => Buffer;
   /**
-   * Writes the files of a commit to a path, as a tar archive of names that begin with `treePrefix`. Throws `DriverError`. Absent: runs of
+   * Writes the files of a commit to a path, as a tar archive of names that begin with `work/`. Throws `DriverError`. Absent: runs of
    * this host cannot have a repository.
    */
   readonly fetchRepository?: (repo: RunRepository, toTarPath: string, signal: AbortSignal) => Promise<void>;
@@ -82,7 +82,12 @@ export class Runs {
     this.#check(run, driver);
     if (this.#keeperOf(assigned) === undefined) {
       await this.forget(instanceId);
-      this.#keep(await makeRun(this.#parts.files, { instanceId, incarnation }), instanceId, run);
+      const store = await makeRun(this.#parts.files, { instanceId, incarnation });
+      if (this.#closed) {
+        await store.close();
+        throw new DriverError('Aborted', 'the agent stops');
+      }
+      this.#keep(store, instanceId, run);
     }
     const { repo } = run;
     const { files, fetchRepository } = this.#parts;
