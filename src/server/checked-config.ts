@@ -1,7 +1,9 @@
 // What the process reads from its configuration, with the checks that need more than one field or the machine. Each throws
 // `InvalidRequest` with the field.
 
-import { readFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { ApiError } from '../api/errors.ts';
 import { describeError } from '../base/log.ts';
@@ -69,6 +71,22 @@ const maxConcurrencyOfIntake = 2;
 function maxConcurrencyOf({ maxConcurrency, amqpUrl, forges }: ServerConfig): number | undefined {
   const intake = amqpUrl !== undefined || forges.length > 0;
   return maxConcurrency ?? (intake ? maxConcurrencyOfIntake : undefined);
+}
+
+/** The folder of logs and artifacts; it is made, and can be written to. Throws `InvalidRequest`. */
+export async function runDirectory({ blobDir, dataDirectory }: ServerConfig): Promise<string> {
+  const directory = join(blobDir ?? join(dataDirectory, 'blobs'), 'runs');
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await access(directory, constants.W_OK | constants.X_OK);
+    return directory;
+  } catch (cause) {
+    const field = 'blobDir';
+    throw new ApiError('InvalidRequest', `${field}: cannot write to ${directory}: ${describeError(cause)}`, {
+      field,
+      cause,
+    });
+  }
 }
 
 export function policyOf(config: ServerConfig): Policy {

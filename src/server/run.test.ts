@@ -28,6 +28,7 @@ function recordingLogger(lines: string[]): Logger {
 describe('a server that cannot start', () => {
   it.each([
     ['because its port is taken', true, {}, /another program listens there already/],
+    ['because its blobDir is no directory', false, { blobDir: '/dev/null/blobs' }, /^blobDir: cannot write to/],
     [
       'because its image map is none',
       false,

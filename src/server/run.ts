@@ -21,7 +21,7 @@ import { announceControlPlane } from '../core/operations/control-plane.ts';
 import { keys } from '../core/state/keys.ts';
 import { placeOf } from '../store/open.ts';
 import { Announcement } from './announcement.ts';
-import { advertisedUrl, listenAddress, policyOf, readTls } from './checked-config.ts';
+import { advertisedUrl, listenAddress, policyOf, readTls, runDirectory } from './checked-config.ts';
 import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
@@ -102,7 +102,7 @@ async function start(
       links,
       connections,
       ...imageContentOf(config, { inspectImage, owner: name, clock, log }),
-      runFiles: runFilesOf(config, clock),
+      runFiles: await runFilesOf(config, clock),
       ...(forges === undefined ? {} : { forges }),
       outside,
       version,
@@ -168,10 +168,10 @@ function imageContentOf(
   return { imageContent: createImageContent({ directory, bytesMax, inspect, owner, clock, log }) };
 }
 
-function runFilesOf(config: ServerConfig, clock: Clock): RunFiles {
-  const { blobDir, dataDirectory, logMiBMax, artifactsMiBMax, blobGiBMax } = config;
+async function runFilesOf(config: ServerConfig, clock: Clock): Promise<RunFiles> {
+  const { logMiBMax, artifactsMiBMax, blobGiBMax } = config;
   return new RunFiles({
-    storage: new DirectoryRunStorage(join(blobDir ?? join(dataDirectory, 'blobs'), 'runs')),
+    storage: new DirectoryRunStorage(await runDirectory(config)),
     limits: {
       logBytesMax: logMiBMax * mebibyte,
       artifactsBytesMax: artifactsMiBMax * mebibyte,
