@@ -4,7 +4,7 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { attempting } from '../exit-codes.ts';
+import { attempting, Interrupted } from '../exit-codes.ts';
 import { writeFailure } from '../options/file-failure.ts';
 import { bytes, parseInteger } from '../options/units.ts';
 import { type Format, printTable, printValue } from '../print/output.ts';
@@ -89,11 +89,14 @@ async function reading(
   const number = attempt === undefined ? undefined : parseInteger('--attempt', attempt, { min: 1, max: 16 });
   const { client, project } = await openSession(cli, command);
   const query = { project, ...(number === undefined ? {} : { attempt: number }) };
-  await attempting(
-    `read the artifacts of job "${name}"`,
-    () => use(client.jobArtifacts(name, query, cli.interruption())),
-    { NotFound: `see: berth job ls, berth job show ${name}` },
-  );
+  const signal = cli.interruption();
+  try {
+    await attempting(`read the artifacts of job "${name}"`, () => use(client.jobArtifacts(name, query, signal)), {
+      NotFound: `see: berth job ls, berth job show ${name}`,
+    });
+  } catch (error) {
+    throw signal.aborted ? new Interrupted() : error;
+  }
 }
 
 async function save(content: AsyncIterable<Uint8Array>, path: string): Promise<number> {

@@ -45,8 +45,13 @@ export class JobOutput {
   async print(attempt: number | undefined): Promise<void> {
     const { session, job, signal } = this.#options;
     const query = { project: session.project, ...(attempt === undefined ? {} : { attempt }) };
-    for await (const chunk of session.client.jobLog(job.metadata.name, query, signal)) await this.#write(chunk);
-    this.#endLines();
+    try {
+      for await (const chunk of session.client.jobLog(job.metadata.name, query, signal)) await this.#write(chunk);
+    } catch (error) {
+      throw signal.aborted ? new Interrupted() : error;
+    } finally {
+      this.#endLines();
+    }
   }
 
   /** Prints one attempt to its end. Returns the job as it is then. */
