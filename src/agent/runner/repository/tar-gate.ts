@@ -2,12 +2,12 @@
 // pax records of long names as GNU ones, because busybox ignores pax records. It never unpacks anything.
 
 import { DriverError } from '../../host/driver-error.ts';
+import { treePrefix } from '../guest/run-disk.ts';
 import { CommitCount, type CommitLimits } from './commit-limits.ts';
 
 const block = 512;
 /** Of a path or the target of a link: each at most 4096 bytes. */
 const recordBytesMax = 16_384;
-const prefix = 'work/';
 
 /** The same entries, each file with the bytes it had. Throws `RepositoryRefused`. */
 export async function* passTar(
@@ -34,8 +34,8 @@ export async function* passTar(
     }
     if (records.has('size')) throw count.refused('it contains a file that is too large');
     const path = (records.get('path') ?? nameOf(header)).toString('latin1');
-    if (!path.startsWith(prefix)) throw count.refused('it contains a path outside its tree');
-    if (path !== prefix) count.add(path.slice(prefix.length).replace(/\/$/, ''), block + padded);
+    if (!path.startsWith(treePrefix)) throw count.refused('it contains a path outside its tree');
+    if (path !== treePrefix) count.add(path.slice(treePrefix.length).replace(/\/$/, ''), block + padded);
     for (const [name, kind] of longRecords) {
       const value = records.get(name);
       if (value !== undefined) yield gnuRecord(kind, value);
