@@ -22,7 +22,7 @@ export interface RunParts {
   readonly files: RunFiles;
   readonly randomSecret: (length: number) => Buffer;
   /**
-   * Writes the files of a commit to a path, as a tar archive of names that begin with `work/`. Throws `DriverError`. Absent: runs of
+   * Writes the files of a commit to a path, as a tar archive of names that begin with `treePrefix`. Throws `DriverError`. Absent: runs of
    * this host cannot have a repository.
    */
   readonly fetchRepository?: (repo: RunRepository, toTarPath: string, signal: AbortSignal) => Promise<void>;

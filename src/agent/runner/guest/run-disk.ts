@@ -21,6 +21,9 @@ export function runDiskEntries(run: RunSpec): Buffer {
   return Buffer.concat(files.map(([name, text, mode]) => entry(name, Buffer.from(text), mode)));
 }
 
+/** Where the added files of the commit are to be: the prefix of their names. */
+export const treePrefix = 'work/';
+
 /** Lines for the shell that starts the program. */
 function environmentOf({ env, repo }: RunSpec): string {
   const facts: Record<string, string> =
