@@ -3,9 +3,6 @@
 import { runPathDefault, type RunSpec } from '../../../api/resources/run.ts';
 import { runnerScript } from './runner-script.ts';
 
-/** Where the files of a commit are on the disk, and in the archive that `fetchRepository` writes. */
-export const treePrefix = 'work/';
-
 /** By which a guest that sees no serial number knows the disk: the name of its first file. */
 const markerName = 'berth-run';
 
