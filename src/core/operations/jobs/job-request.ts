@@ -39,9 +39,14 @@ export interface Refusal {
   readonly reason: RefusalReason;
 }
 
-/** Why a message was refused; undefined: it was not, and may be tried again. */
+/**
+ * Why a message was refused; undefined: it was not, and may be tried again. An error of Berth itself refuses too: the
+ * message would meet it again, and stop all behind it.
+ */
 export function refusalOf(error: unknown): { readonly reason: string; readonly message: string } | undefined {
-  if (!(error instanceof ApiError) || error.code === 'Unavailable' || error.code === 'StoreFull') return undefined;
+  if (!(error instanceof ApiError))
+    return { reason: 'InternalError', message: 'an internal error of Berth; see its log' };
+  if (error.code === 'Unavailable' || error.code === 'StoreFull') return undefined;
   const { details, message } = error;
   const known = isRecord(details) && typeof details['reason'] === 'string' ? details['reason'] : 'JobRefused';
   return { reason: known, message };
@@ -114,6 +119,8 @@ export interface AcceptInput extends ReadRequest {
   readonly project: string;
   readonly replyTo?: string | undefined;
   readonly correlationId?: string | undefined;
+  /** Whether a JobResult goes back; default: it does. */
+  readonly answered?: boolean;
 }
 
 /**
@@ -127,7 +134,7 @@ export function acceptJobRequest(snapshot: Snapshot, input: AcceptInput, ctx: Co
   const rememberedAt = keys.idempotency(project, `jobrequest.${request.request_id}`);
   const job = snapshot.get('job', key);
   const remembered = snapshot.get('idempotency', rememberedAt);
-  const known = job ? job.value.spec.request?.digest : remembered?.value.fingerprint;
+  const known = job?.value.spec.request?.digest ?? remembered?.value.fingerprint;
   const found = job ?? remembered;
   if (found) {
     if (known === digest) return { plan: unchanged(found), key, changed: false };
@@ -179,21 +186,25 @@ function created(
 }
 
 /** What the schema of a request has checked is not checked again. */
-function jobSpecOf({ request, digest, replyTo, correlationId }: AcceptInput): JobSpec {
+function jobSpecOf({ request, digest, replyTo, correlationId, answered = true }: AcceptInput): JobSpec {
   const { repo_url: url, commit_sha: commit, workflow_path: path, runs_on: label } = request;
   return {
     ...defaults,
     ...(label === undefined ? {} : { label }),
     repo: { url, commit, ...(path === undefined ? {} : { path }) },
-    request: {
-      requestId: request.request_id,
-      source: request.source,
-      ...(request.workflow_job_id === undefined ? {} : { workflowJobId: request.workflow_job_id }),
-      submittedAt: request.submitted_at,
-      ...(replyTo === undefined ? {} : { replyTo }),
-      ...(correlationId === undefined ? {} : { correlationId }),
-      digest,
-    },
+    ...(answered
+      ? {
+          request: {
+            requestId: request.request_id,
+            source: request.source,
+            ...(request.workflow_job_id === undefined ? {} : { workflowJobId: request.workflow_job_id }),
+            submittedAt: request.submitted_at,
+            ...(replyTo === undefined ? {} : { replyTo }),
+            ...(correlationId === undefined ? {} : { correlationId }),
+            digest,
+          },
+        }
+      : {}),
   };
 }
 

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Job, JobRequestOrigin, JobSpec, JobStatus } from '../../../api/resources/job.ts';
 import { defaultPolicy } from '../../state/context.ts';
+import { keys } from '../../state/keys.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
-import { jobResult } from './job-result.ts';
+import { commitPlan, testCache } from '../../testing.ts';
+import { isResultDue, jobResult, recordDelivery } from './job-result.ts';
 
 const nowMs = Date.parse('2026-11-26T03:10:20.000Z');
 const ctx = { nowMs, policy: defaultPolicy };
@@ -109,5 +111,46 @@ describe('the result of a job', () => {
   it('is only for jobs that a message asked for, and that have ended', () => {
     expect(jobResult(job({ phase: 'Succeeded' }, {}), ctx)).toBeUndefined();
     expect(jobResult(job({ phase: 'Running' }), ctx)).toBeUndefined();
+  });
+});
+
+describe('what became of a result', () => {
+  const key = keys.job('ci', 'req-1');
+  const result = { messageId: 'm', body: '{}', exchange: 'waiting', reply: 'waiting' } as const;
+
+  it.each([
+    [
+      'confirmed at both',
+      { exchange: 'confirmed', reply: 'confirmed' },
+      { exchange: 'confirmed', reply: 'confirmed' },
+      false,
+    ],
+    ['confirmed at one', { exchange: 'confirmed' }, { exchange: 'confirmed', reply: 'waiting' }, true],
+    [
+      'unrouted, and dropped',
+      { exchange: 'unrouted', reply: 'dropped' },
+      { exchange: 'unrouted', reply: 'dropped' },
+      true,
+    ],
+  ] as const)('is recorded: %s', (_name, delivered, expected, due) => {
+    const cache = testCache([job({ phase: 'Succeeded', result })]);
+    commitPlan(cache, recordDelivery(cache, { project: 'ci', name: 'req-1', messageId: 'm', ...delivered }).plan);
+    const recorded = cache.get('job', key)?.value.status.result;
+    expect(recorded).toEqual({ ...result, ...expected });
+    expect(recorded && isResultDue(recorded)).toBe(due);
+  });
+
+  it('does not undo a confirm', () => {
+    const confirmed = { ...result, exchange: 'confirmed', reply: 'confirmed' } as const;
+    const cache = testCache([job({ phase: 'Succeeded', result: confirmed })]);
+    const late = { project: 'ci', name: 'req-1', messageId: 'm', exchange: 'unrouted', reply: 'dropped' } as const;
+    expect(recordDelivery(cache, late).plan.changes).toEqual([]);
+  });
+
+  it('is of no other result, and of no job that is gone', () => {
+    const cache = testCache([job({ phase: 'Succeeded', result })]);
+    const other = { project: 'ci', name: 'req-1', messageId: 'other', exchange: 'confirmed' } as const;
+    expect(recordDelivery(cache, other).plan.changes).toEqual([]);
+    expect(recordDelivery(cache, { ...other, name: 'req-2' }).plan.changes).toEqual([]);
   });
 });

@@ -24,9 +24,10 @@ export function jobRequestRoutes({
   return [
     bind(routes.create, async ({ body, query }) => {
       const bytes = Buffer.from(JSON.stringify(body ?? null));
+      const answered = outside.deadLetters !== undefined; // without a broker nothing takes a result
       const read = readJobRequest(bytes, { hash: sha256 });
       const { decision } = await decideAndCommit(decider, (snapshot, ctx) =>
-        acceptJobRequest(snapshot, { ...read, project: query.project }, ctx),
+        acceptJobRequest(snapshot, { ...read, project: query.project, answered }, ctx),
       );
       const entry = decider.cache.get('job', decision.key);
       if (!entry) throw new ApiError('Conflict', 'the job of this request has been deleted; take a new request_id');

@@ -92,7 +92,16 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
     delete: deleteVolume,
   },
   job: {
-    create: (snapshot, input, ctx) => createJob(snapshot, { ...input, spec: parse(JobSpec, input.spec, 'spec') }, ctx),
+    create(snapshot, input, ctx) {
+      const spec = parse(JobSpec, input.spec, 'spec');
+      // They tell Berth what to send, and where: only those who took a message or a webhook may say so.
+      for (const field of ['request', 'forge'] as const) {
+        if (spec[field] === undefined) continue;
+        const message = `spec.${field} is set by Berth when a message or a webhook makes a job; leave it out`;
+        throw new ApiError('InvalidRequest', message, { field: `spec.${field}` });
+      }
+      return createJob(snapshot, { ...input, spec }, ctx);
+    },
     replace() {
       throw new ApiError('MethodNotAllowed', 'a job cannot be changed; cancel it and create another');
     },

@@ -239,6 +239,8 @@ class Session {
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal === undefined) return this.#fail(error);
+      if (!(error instanceof ApiError))
+        this.#parts.log.error('a message met an internal error', { error: describeError(error), cause: error });
       await this.#bury(message, refusal);
     }
   }
