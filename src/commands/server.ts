@@ -83,7 +83,7 @@ export function serverCommand(cli: Cli): Command {
     });
     const stopped = cli.interruption();
     const log = systemLogger(config.logLevel, config.logFormat);
-    if (imageMap !== undefined && config.imageMap === imageMap)
+    if (imageMap !== undefined && named.imageMap === undefined && config.imageMap === imageMap)
       log.info('no image map was given; using the one in the working directory', { path: imageMap });
     if (configured !== undefined && named.file === undefined)
       log.info('the file of --config has the keys of an image map, and is taken as one', { path: configured });

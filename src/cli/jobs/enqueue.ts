@@ -47,7 +47,9 @@ export function enqueueCommand(cli: Cli): Command {
       const broker = brokerOf(cli, flags);
       if (broker) {
         const { publishRequest } = await import('./publish-request.ts');
-        await attempting('publish the request', () => publishRequest(request, broker));
+        await attempting('publish the request', () => publishRequest(request, broker), {
+          Unavailable: 'see that AMQP_URL and AMQP_EXCHANGE are those of a server that runs, or send it with --api',
+        });
       } else {
         const { client, project } = await openSession(cli, command);
         const job = await attempting('create the job', () => client.createJobRequest(request, { project }), {

@@ -145,6 +145,10 @@ export class TestPublisher {
     while ((await this.count(queue)) !== count) await system.turn();
   }
 
+  async untilAtLeast(queue: string, count: number): Promise<void> {
+    while ((await this.count(queue)) < count) await system.turn();
+  }
+
   async untilConsumers(queue: string, count: number): Promise<void> {
     while ((await this.#channel.queueDeclare({ queue, passive: true })).consumerCount !== count) await system.turn();
   }
