@@ -45,9 +45,9 @@ it('has users for guests only where root runs the agent, and only when it has so
 });
 
 it('keeps the last users of a large range for fetches of commits', () => {
-  const large = { first: 5000, count: 20 };
-  expect(guestUsersOf(large, 0)).toEqual({ first: 5000, count: 18 });
-  expect(fetchUsersOf(large, 0)).toEqual([5019, 5018]);
+  const large = { first: 5000, count: 100 };
+  expect(guestUsersOf(large, 0)).toEqual({ first: 5000, count: 96 });
+  expect(fetchUsersOf(large, 0)).toEqual([5099, 5098, 5097, 5096]);
   expect(fetchUsersOf(large, 1000)).toEqual([]);
   expect(fetchUsersOf({ first: 5000, count: 10 }, 0)).toEqual([]);
 });

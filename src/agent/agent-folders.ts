@@ -10,7 +10,7 @@ export function needsPassage(drivers: readonly string[], { ownUsers }: { readonl
 }
 
 /** The last of `guestUsers` are for fetches of commits, one for each at once. Small ranges are left to guests. */
-const fetchUsers = { count: 2, ofAtLeast: 16 } as const;
+const fetchUsers = { count: 4, ofAtLeast: 64 } as const;
 
 /** Only root may run guests as somebody else. */
 export function guestUsersOf({ first, count }: GuestUsers, userId: number): GuestUsers | undefined {

@@ -14,6 +14,7 @@ import {
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { system } from '../../../base/system.ts';
+import { chooseGitJail } from './git-jail.ts';
 import { fetching, fetchUser } from './test-fetching.ts';
 import { type Answer, dumb, git, type GitServer, listTar, makeFolder, serve, smart } from './test-git-server.ts';
 
@@ -282,9 +283,12 @@ describe.each([
 });
 
 const reason = system.userId() === 0 ? undefined : 'only root may run git as somebody else';
-it.skipIf(reason !== undefined)(
-  `runs git as a user of its own${reason === undefined ? '' : ` (${reason})`}`,
-  async () => {
+describe.skipIf(reason !== undefined)(`git${reason === undefined ? '' : ` (${reason})`}`, () => {
+  const bare: typeof chooseGitJail = (options) => chooseGitJail({ ...options, works: () => Promise.resolve(false) });
+  it.each([
+    ['by setpriv', chooseGitJail],
+    ['without it', bare],
+  ])('runs as a user of its own, %s', async (_, chooseJail) => {
     const owners = new Set<number>();
     const { url, port } = await serving((request, response) => {
       for (const name of readdirSync('/proc').filter((each) => /^\d+$/.test(each))) {
@@ -297,7 +301,10 @@ it.skipIf(reason !== undefined)(
       }
       smart(published)(request, response);
     });
-    expect((await fetching(root, { url: `${url}/tool.git`, commit })).code).toBe('none');
+    const repo = { url: `${url}/tool.git`, commit };
+    expect((await fetching(root, repo, { chooseJail })).code).toBe('none');
     expect([...owners]).toEqual([fetchUser]);
-  },
-);
+    const refused = await fetching(root, { ...repo, commit: large }, { chooseJail, repositoryMiBMax: 1 });
+    expect([refused.code, refused.message]).toEqual(['RepositoryRefused', expect.stringContaining('repositoryMiBMax')]);
+  });
+});

@@ -57,6 +57,7 @@ async function serving(answer: Answer): Promise<GitServer> {
 
 describe.each([
   ['smart', smart],
+  ['smart, but old', (folder: string): Answer => smart(folder, { old: true })],
   ['dumb', dumb],
 ])('from a %s server', (kind, answer) => {
   let url = '';

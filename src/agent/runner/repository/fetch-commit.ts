@@ -2,7 +2,7 @@
 // unpacked on this host, no hook runs, and all that git wrote is removed afterwards, whatever happened.
 //
 //   check URL and addresses ─► init --bare ─► fetch URL SHA ─► cat-file -t ─► ls-tree ─► archive ─► tar
-//                                                  └─ a server of plain files: again, with history
+//                                                  └─ refused by an old server, or one of plain files: again, with more
 
 import { chmod, chown, mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
@@ -14,7 +14,7 @@ import { DriverError } from '../../host/driver-error.ts';
 import { checkTree } from './check-tree.ts';
 import { chooseCredential, type ParsedRule, readCredential } from './credentials.ts';
 import { FetchLimit, type FetchLimits } from './fetch-limit.ts';
-import { gitFailure, wantsHistory } from './git-failure.ts';
+import { gitFailure, nextScope } from './git-failure.ts';
 import type { GitJail } from './git-jail.ts';
 import { credentialDescriptor, type GitHands, type GitResult, runGit } from './git-process.ts';
 import {
@@ -122,10 +122,11 @@ class FetchSession {
       authorities: await this.#authorities(authorities),
     };
     await this.#must(initArguments(folders, commit));
-    const shallow = await this.#git(fetchArguments(source, { commit, shallow: true }), secret);
-    if (shallow.exitCode !== 0) {
-      if (!wantsHistory(shallow)) throw this.#failure(shallow);
-      await this.#must(fetchArguments(source, { commit, shallow: false }), secret);
+    const alone = await this.#git(fetchArguments(source, { commit, scope: 'commit' }), secret);
+    if (alone.exitCode !== 0) {
+      const scope = nextScope(alone);
+      if (scope === undefined) throw this.#failure(alone);
+      await this.#must(fetchArguments(source, { commit, scope }), secret);
     }
     const { output: type } = await this.#must(typeArguments(commit));
     if (type !== 'commit')
@@ -178,6 +179,7 @@ class FetchSession {
         environment: gitEnvironment(folders),
         workingDirectory: folders.own,
         signal,
+        ...(user === undefined || jail.changesUser ? {} : { user }),
         ...(secret === undefined ? {} : { secret }),
         ...(consume === undefined ? {} : { consume }),
       },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { gitFailure, wantsHistory } from './git-failure.ts';
+import { gitFailure, nextScope } from './git-failure.ts';
 
 const where = { url: 'https://git.example.com/a', commit: 'a'.repeat(40) };
 const failure = (said: string, change = {}) =>
@@ -44,8 +44,10 @@ describe('what git says', () => {
       message: expect.stringContaining('apt-get install git'),
     }));
 
-  it('tells that a server has plain files', () => {
-    expect(wantsHistory({ said: 'fatal: dumb http transport does not support shallow capabilities' })).toBe(true);
-    expect(wantsHistory({ said: 'fatal: early EOF' })).toBe(false);
+  it('tells what else to ask for', () => {
+    expect(nextScope({ said: 'fatal: dumb http transport does not support shallow capabilities' })).toBe('history');
+    expect(nextScope({ said: 'fatal: early EOF' })).toBeUndefined();
+    expect(nextScope({ said: 'error: Server does not allow request for unadvertised object a' })).toBe('everything');
+    expect(nextScope({ said: 'remote: error: unadvertised object' })).toBeUndefined();
   });
 });

@@ -3,6 +3,7 @@
 
 import { DriverError, type DriverErrorCode } from '../../host/driver-error.ts';
 import type { GitResult } from './git-process.ts';
+import type { FetchScope } from './git-settings.ts';
 
 interface Meaning {
   readonly says: RegExp;
@@ -20,7 +21,7 @@ const meanings: readonly Meaning[] = [
     why: 'it is larger than repositoryMiBMax of the agent allows, or the disk is full',
   },
   {
-    says: /not our ref|unadvertised object|couldn't find remote ref|Unable to find [0-9a-f]{40}|Cannot obtain needed object|did not send all necessary objects/i,
+    says: /not our ref|unadvertised object|couldn't find remote ref|Unable to find [0-9a-f]{40}|Cannot obtain needed object|did not send all necessary objects|could not get object info|Not a valid object name/i,
     code: 'CommitNotFound',
     why: 'the server does not have this commit, or does not give it out (a force push removed it, or it belongs to another repository)',
   },
@@ -52,9 +53,12 @@ const meanings: readonly Meaning[] = [
   },
 ];
 
-/** The server has plain files only, so the whole history must be fetched. */
-export function wantsHistory({ said }: Pick<GitResult, 'said'>): boolean {
-  return /dumb http transport does not support shallow/i.test(said);
+/** What to ask a server for that refuses the commit alone; undefined: nothing else would help. */
+export function nextScope({ said }: Pick<GitResult, 'said'>): FetchScope | undefined {
+  const own = wordsOfGit(said);
+  if (/dumb http transport does not support shallow|Server does not support shallow/i.test(own)) return 'history';
+  // Protocol v0, which web servers speak that do not pass on the header Git-Protocol.
+  return /unadvertised object/i.test(own) ? 'everything' : undefined;
 }
 
 export function gitFailure(

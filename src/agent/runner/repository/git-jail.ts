@@ -40,6 +40,8 @@ const endsWithParent = ['--pdeathsig', 'KILL'] as const;
 export interface GitJail {
   /** The words before git. `user` must be undefined unless root runs the agent. */
   words(limits: GitLimits, user: number | undefined): readonly string[];
+  /** Whether these words change the user; else whoever starts git must. */
+  readonly changesUser: boolean;
   /** What is missing, for the log; undefined: nothing. */
   readonly fault: string | undefined;
 }
@@ -49,16 +51,31 @@ interface GitLimits {
   readonly memoryBytesMax: number;
 }
 
-/** Linux only; elsewhere git runs with nothing before it. */
-export async function chooseGitJail({ userId }: { readonly userId: number }): Promise<GitJail> {
+/** Elsewhere than on Linux only files are limited. */
+export async function chooseGitJail({
+  userId,
+  works = runs,
+}: {
+  readonly userId: number;
+  /** Whether this host can do it. Default: it is tried. */
+  readonly works?: (words: readonly string[]) => Promise<boolean>;
+}): Promise<GitJail> {
   const kinds = userId === 0 ? namespaces.root : namespaces.other;
   for (const kind of kinds) {
     const outer = ['setpriv', ...endsWithParent, '--', ...kind];
     if (!(await works([...outer, 'prlimit', '--core=0', '--', 'setpriv', '--no-new-privs', '--', 'true']))) continue;
     const fault = kind.length === 0 ? 'this host allows no namespaces (unshare)' : undefined;
-    return { words: (limits, user) => [...outer, ...limited(limits, user), ...lessened(user)], fault };
+    return {
+      words: (limits, user) => [...outer, ...limited(limits, user), ...lessened(user)],
+      changesUser: true,
+      fault,
+    };
   }
-  return { words: () => [], fault: 'this host has no setpriv and prlimit (package util-linux)' };
+  return {
+    words: ({ fileBytesMax }) => ['sh', '-c', `ulimit -f ${Math.ceil(fileBytesMax / 512)}; ${keepWriting}`, 'sh'],
+    changesUser: false,
+    fault: 'this host has no setpriv and prlimit (package util-linux)',
+  };
 }
 
 /** Of processes only for a user of its own: the agent's has others. */
@@ -87,9 +104,10 @@ function lessened(user: number | undefined): readonly string[] {
 }
 
 /** At the limit of a file git then says "File too large", and is not ended by SIGXFSZ without a word. */
-const toldOfLimits = ['sh', '-c', 'trap "" XFSZ; exec "$@"', 'sh'] as const;
+const keepWriting = 'trap "" XFSZ; exec "$@"';
+const toldOfLimits = ['sh', '-c', keepWriting, 'sh'] as const;
 
-async function works([program = '', ...words]: readonly string[]): Promise<boolean> {
+async function runs([program = '', ...words]: readonly string[]): Promise<boolean> {
   return run(program, words, { timeout: 10_000, env: toolEnvironment }).then(
     () => true,
     () => false, // it is not there, or not allowed

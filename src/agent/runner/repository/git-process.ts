@@ -9,6 +9,8 @@ interface GitCall {
   readonly command: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly workingDirectory: string;
+  /** Who runs it. Default: the agent's user, or whom the words of the command change to. */
+  readonly user?: number;
   /** Written to descriptor 3 of git, which then ends. */
   readonly secret?: string;
   /** Reads what git writes. If it throws, git is ended. Default: the output is part of the result. */
@@ -48,6 +50,7 @@ export async function runGit({ clock, kill }: GitHands, call: GitCall): Promise<
     cwd: call.workingDirectory,
     env: call.environment,
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    ...(call.user === undefined ? {} : { uid: call.user, gid: call.user }),
     detached: true, // a group of its own, so that all that git starts ends with it
   });
   const endGroup = (): void => {

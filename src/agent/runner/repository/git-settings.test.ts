@@ -13,9 +13,13 @@ const settingsOf = (words: readonly string[]) => words.filter((_, i) => words[i 
 
 describe('the words for git', () => {
   it('end options before what a user wrote', () => {
-    const words = fetchArguments(source, { commit, shallow: true });
+    const words = fetchArguments(source, { commit, scope: 'commit' });
     expect(words.slice(-4)).toEqual(['--depth=1', '--', source.url, commit]);
-    expect(fetchArguments(source, { commit, shallow: false })).not.toContain('--depth=1');
+    expect(fetchArguments(source, { commit, scope: 'history' })).not.toContain('--depth=1');
+    expect(fetchArguments(source, { commit, scope: 'everything' }).slice(-2)).toEqual([
+      source.url,
+      '+refs/*:refs/all/*',
+    ]);
     expect(words.join(' ')).not.toContain('--filter');
   });
 
@@ -30,7 +34,7 @@ describe('the words for git', () => {
     'gc.auto=0',
   ])('set %s in every call', (setting) => {
     const calls = [
-      fetchArguments(source, { commit, shallow: true }),
+      fetchArguments(source, { commit, scope: 'commit' }),
       archiveArguments(commit),
       initArguments(folders, commit),
     ];
@@ -45,7 +49,7 @@ describe('the words for git', () => {
         pin: 'git.example.com:3000:10.0.0.1,[fd00::1]',
         credentialDescriptor: 3,
       },
-      { commit, shallow: true },
+      { commit, scope: 'commit' },
     );
     const settings = settingsOf(words);
     expect(settings).toContain('http.curloptResolve=git.example.com:3000:10.0.0.1,[fd00::1]');

@@ -92,19 +92,24 @@ export function initArguments({ template, repository }: FetchFolders, commit: st
   return withSettings({}, words);
 }
 
-/** `shallow`: without the history, which a server of plain files does not support. Never a filter: git restarts itself without end on some. */
+/**
+ * `commit`: without its history, which a server of plain files cannot leave out. `history`: with it. `everything`: all branches, tags and
+ * pull requests, from a server that gives out no commit by its hash. Never a filter: git restarts itself without end on some servers.
+ */
+export type FetchScope = 'commit' | 'history' | 'everything';
+
 export function fetchArguments(
   { url, pin, credentialDescriptor, authorities }: GitSource,
-  { commit, shallow }: { readonly commit: string; readonly shallow: boolean },
+  { commit, scope }: { readonly commit: string; readonly scope: FetchScope },
 ): string[] {
   const more = {
     ...(pin === undefined ? {} : { 'http.curloptResolve': pin }),
     ...(authorities === undefined ? {} : { 'http.sslCAInfo': authorities }),
     ...(credentialDescriptor === undefined ? {} : credentialSetting(url, credentialDescriptor)),
   };
-  const depth = shallow ? ['--depth=1'] : [];
+  const depth = scope === 'commit' ? ['--depth=1'] : [];
   const words = ['fetch', '--quiet', '--no-tags', '--no-write-fetch-head', '--no-recurse-submodules', ...depth];
-  return withSettings(more, [...words, '--', url, commit]);
+  return withSettings(more, [...words, '--', url, scope === 'everything' ? '+refs/*:refs/all/*' : commit]);
 }
 
 export function typeArguments(commit: string): string[] {

@@ -40,10 +40,12 @@ export interface RepositoriesOptions {
   readonly kill: FetchHost['kill'];
   /** Default: the system's resolver. */
   readonly lookup?: FetchHost['lookup'];
+  /** Default: the best that this host can do. */
+  readonly chooseJail?: typeof chooseGitJail;
 }
 
 /** Fetches at once of an agent that has no users for them. */
-const concurrencyDefault = 2;
+const concurrencyDefault = 4;
 /** Above the largest repositories that are known. */
 const entriesMax = 1_000_000;
 /** For git and its helpers, each. */
@@ -52,7 +54,7 @@ const bytesPerMiB = 1024 ** 2;
 
 /** Throws `InvalidRequest` for settings that say nothing. */
 export async function openRepositories(options: RepositoriesOptions): Promise<FetchRepository> {
-  const { directory, config, users, userId, clock, log } = options;
+  const { directory, config, users, clock, log } = options;
   const networks = parseRepositoryNetworks(config.repositoryNetworks);
   const credentials = parseCredentialRules(config.repositoryCredentials);
   await makeFolder(directory, { passable: users.length > 0 });
@@ -76,7 +78,7 @@ export async function openRepositories(options: RepositoriesOptions): Promise<Fe
     lookup: options.lookup ?? ((host: string) => lookup(host, { all: true })),
   };
   return async (repo, toTar, signal) => {
-    looked ??= lookAtHost({ userId, clock, log }).catch((error: unknown) => {
+    looked ??= lookAtHost(options).catch((error: unknown) => {
       looked = undefined; // it may be installed meanwhile
       throw error;
     });
@@ -93,18 +95,14 @@ async function withOwn(path: string): Promise<string> {
   return [...rootCertificates, ...(await certificatesAt(path))].join('\n');
 }
 
-async function lookAtHost({
-  userId,
-  clock,
-  log,
-}: Pick<RepositoriesOptions, 'userId' | 'clock' | 'log'>): Promise<GitJail> {
+async function lookAtHost({ userId, clock, log, chooseJail = chooseGitJail }: RepositoriesOptions): Promise<GitJail> {
   const result = await runTool(clock, { program: 'git', arguments: ['--version'], timeoutMs: 10_000 });
   if (!result.ok && result.reason === 'missing') throw gitMissing();
   if (!result.ok) throw new DriverError('GitMissing', `git of this host does not work: ${result.output}`);
   const version = judgeGitVersion(result.output);
   if (!version.usable) throw new DriverError('GitMissing', `cannot fetch a repository: ${version.why}`);
   if (version.advice !== undefined) log.warn(version.advice);
-  const jail = await chooseGitJail({ userId });
+  const jail = await chooseJail({ userId });
   if (jail.fault !== undefined) log.warn('git is confined less than it could be', { reason: jail.fault });
   return jail;
 }

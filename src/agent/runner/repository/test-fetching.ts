@@ -18,7 +18,7 @@ interface Outcome {
 
 interface Settings
   extends Partial<RepositoryConfig>,
-    Pick<Partial<RepositoriesOptions>, 'lookup' | 'users' | 'authorities'> {
+    Pick<Partial<RepositoriesOptions>, 'lookup' | 'users' | 'authorities' | 'chooseJail'> {
   readonly signal?: AbortSignal;
 }
 
@@ -26,7 +26,7 @@ interface Settings
 export async function fetching(
   root: string,
   repo: { readonly url: string; readonly commit: string },
-  { signal = new AbortController().signal, lookup, users, authorities, ...config }: Settings = {},
+  { signal = new AbortController().signal, lookup, users, authorities, chooseJail, ...config }: Settings = {},
 ): Promise<Outcome> {
   const tar = join(mkdtempSync(join(root, 'tar-')), 'commit.tar');
   const directory = join(root, `scratch-${readdirSync(root).length}`);
@@ -45,6 +45,7 @@ export async function fetching(
     log: silentLogger,
     kill: system.signal,
     ...(lookup === undefined ? {} : { lookup }),
+    ...(chooseJail === undefined ? {} : { chooseJail }),
     ...(authorities === undefined ? {} : { authorities }),
   });
   try {

@@ -73,8 +73,8 @@ export function dumb(root: string): Answer {
   };
 }
 
-/** `git http-backend` as a CGI program. */
-export function smart(root: string): Answer {
+/** `git http-backend` as a CGI program. `old`: of protocol v0, as behind web servers that do not pass on the header. */
+export function smart(root: string, { old = false }: { readonly old?: boolean } = {}): Answer {
   return (request, response) => {
     const { pathname, search } = new URL(request.url ?? '/', 'http://x');
     const { headers } = request;
@@ -91,7 +91,7 @@ export function smart(root: string): Answer {
         REQUEST_METHOD: request.method,
         CONTENT_TYPE: headers['content-type'],
         HTTP_CONTENT_ENCODING: headers['content-encoding'],
-        GIT_PROTOCOL: String(headers['git-protocol'] ?? ''),
+        GIT_PROTOCOL: old ? '' : String(headers['git-protocol'] ?? ''),
       },
     });
     request.pipe(child.stdin);
