@@ -154,6 +154,17 @@ describe.each(storages)('the files of runs in %s', (_name, create) => {
     await last;
   });
 
+  it('show what another control plane writes, soon after', async () => {
+    const other = again();
+    const waiting = other.grown(log, new AbortController().signal);
+    await put(log, 0, 'one\n');
+    await files.append(log, { offset: await other.size(log), bytes: pieces('two\n') });
+    clock.advance(200);
+    await waiting;
+    expect(await textOf(other, log)).toBe('one\ntwo\n');
+    await expect(other.append(log, { offset: 9, bytes: pieces('x') })).rejects.toMatchObject({ details: { size: 8 } });
+  });
+
   it('are listed with their size, and removed', async () => {
     await put(log, 0, 'one\n');
     await put(artifacts, 0, 'tar');
