@@ -22,6 +22,7 @@ export class BrokerConnection {
   readonly first: Promise<Error | undefined>;
   #trouble: string | undefined = 'not connected yet';
   #blocked: string | undefined;
+  readonly #wantFine = new Set<() => void>();
 
   private constructor(connection: Connection, { clock, log }: { readonly clock: Clock; readonly log: Logger }) {
     this.#connection = connection;
@@ -59,6 +60,17 @@ export class BrokerConnection {
     return this.#trouble ?? this.#blocked;
   }
 
+  /** Resolves when it can send and receive, at the latest after this time: true if it can. */
+  async fine(withinMs: number): Promise<boolean> {
+    if (this.trouble === undefined) return true;
+    const stop = new AbortController();
+    const resume = (): void => stop.abort();
+    this.#wantFine.add(resume);
+    await sleep(this.#clock, withinMs, stop.signal);
+    this.#wantFine.delete(resume);
+    return this.trouble === undefined;
+  }
+
   /** A new channel whose messages come as bytes. Rejects when there is no connection within 20 s. */
   async acquire(): Promise<Channel> {
     const channel = await this.#connection.acquire({ emitErrorsFromChannel: true });
@@ -71,6 +83,7 @@ export class BrokerConnection {
 
   /** What is under way may fail. Waits for the broker's farewell for a short time only. */
   async close(): Promise<void> {
+    for (const resume of this.#wantFine) resume();
     const closed = this.#connection.close().catch(() => undefined);
     const stop = new AbortController();
     await Promise.race([closed, sleep(this.#clock, closeWithinMs, stop.signal)]);
@@ -82,6 +95,7 @@ export class BrokerConnection {
     if (this.#trouble !== undefined) this.#log.info('connected to the broker');
     this.#trouble = undefined;
     this.#blocked = undefined;
+    for (const resume of this.#wantFine) resume();
   }
 
   #failed(error: unknown): void {
@@ -91,6 +105,7 @@ export class BrokerConnection {
 
   #setBlocked(reason: string | undefined): void {
     this.#blocked = reason;
+    if (this.trouble === undefined) for (const resume of this.#wantFine) resume();
     this.#log[reason === undefined ? 'info' : 'warn'](
       reason === undefined ? 'the broker takes messages again' : 'the broker takes no messages',
       reason === undefined ? {} : { reason },

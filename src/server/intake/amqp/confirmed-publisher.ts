@@ -38,7 +38,16 @@ export class ConfirmedPublisher {
     return this.#connection.trouble;
   }
 
-  async publish(envelope: Outgoing, body: Buffer): Promise<'confirmed' | 'unrouted'> {
+  /**
+   * Waits until the broker takes messages, at most this long: what is written to a blocked connection stays in the
+   * memory of this process.
+   */
+  async publish(
+    envelope: Outgoing,
+    body: Buffer,
+    { readyWithinMs = confirmWithinMs } = {},
+  ): Promise<'confirmed' | 'unrouted'> {
+    if (!(await this.#connection.fine(readyWithinMs))) throw new Error(this.trouble);
     const channel = await this.#open();
     const stop = new AbortController();
     try {

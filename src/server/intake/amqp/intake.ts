@@ -31,6 +31,8 @@ export interface IntakeParts {
   readonly publisher: ConfirmedPublisher;
 }
 
+/** A refused message waits unacknowledged for a broker that is blocked, while others pass; brokers allow 30 minutes. */
+const heldMsMax = 300_000;
 const finishWithinMs = 5_000;
 const retryDelay = { delayMsMin: 250, delayMsMax: 15_000 };
 
@@ -270,7 +272,7 @@ class Session {
     const { publisher, settings, log } = this.#parts;
     try {
       const copy = deadLetterOf(message, refusal, settings.deadLetterExchange);
-      const fate = await publisher.publish(copy, bytesOf(message));
+      const fate = await publisher.publish(copy, bytesOf(message), { readyWithinMs: heldMsMax });
       if (fate === 'unrouted') throw new Error(`no queue is bound to exchange "${settings.deadLetterExchange}"`);
       this.#acknowledged.add(message.deliveryTag);
       log.warn('a message was refused', { reason: refusal.reason, why: refusal.message, deadLetter: copy.messageId });

@@ -43,6 +43,7 @@ export class ResultOutbox {
   #forget: (() => void) | undefined;
   #timer: Timer | undefined;
   #stopped = false;
+  #toldAtMs = Number.NEGATIVE_INFINITY;
   /** More are due than are sent at once. */
   #full = false;
 
@@ -95,7 +96,7 @@ export class ResultOutbox {
   #sendDue(): void {
     const nowMs = this.#parts.decider.clock.monotonicMs();
     this.#full = false;
-    if (this.#parts.leads()) {
+    if (this.#parts.leads() && this.#parts.publisher.trouble === undefined) {
       for (const key of this.#due) {
         if (this.#sending.size >= sendingMax) {
           this.#full = true;
@@ -110,7 +111,7 @@ export class ResultOutbox {
 
   /** Never throws. */
   async #send(key: string): Promise<void> {
-    const { decider, log } = this.#parts;
+    const { decider } = this.#parts;
     try {
       // A repetition of the same look must find the record as it is durable, not as it will be.
       const job = decider.cache.committed('job', key)?.value;
@@ -118,11 +119,22 @@ export class ResultOutbox {
       if (job && result && isResultDue(result)) await this.#deliver(job, result);
     } catch (error) {
       this.#rest(key, failureRetryMs);
-      log.warn('a result could not be published; it is tried again', { job: key, error: describeError(error) });
+      this.#tell(error);
     } finally {
       this.#sending.delete(key);
       if (this.#full || (this.#due.has(key) && !this.#restUntilMs.has(key))) this.#look(0);
     }
+  }
+
+  /** Many fail for one reason. */
+  #tell(error: unknown): void {
+    const nowMs = this.#parts.decider.clock.monotonicMs();
+    if (nowMs < this.#toldAtMs + failureRetryMs) return;
+    this.#toldAtMs = nowMs;
+    this.#parts.log.warn('results could not be published; they are tried again', {
+      due: this.#due.size,
+      error: describeError(error),
+    });
   }
 
   async #deliver(job: Job, result: JobResultDelivery): Promise<void> {
