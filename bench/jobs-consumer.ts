@@ -5,6 +5,7 @@ import { Connection } from 'rabbitmq-client';
 import { silentLogger } from '../src/base/log.ts';
 import { keys } from '../src/core/state/keys.ts';
 import { Amqp } from '../src/server/intake/amqp/amqp.ts';
+import { brokerAt } from '../src/server/intake/amqp/broker-connection.ts';
 import { serverWithImage, testSettings } from '../src/server/intake/amqp/testing.ts';
 import { openStore } from '../src/store/open.ts';
 
@@ -39,6 +40,7 @@ async function consumeJobs({ url, queue, store, count }: ConsumerInput): Promise
     decider: server.plane.decider,
     log: silentLogger,
     leads: () => false,
+    open: brokerAt(url, { clock: server.plane.decider.clock, log: silentLogger }),
   };
   const prefix = keys.job(parts.settings.project, '');
   await (await Amqp.start(parts)).stop(); // declares

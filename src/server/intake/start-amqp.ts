@@ -15,9 +15,11 @@ export async function startAmqp(
   const { plane, outside } = parts;
   const settings = amqpSettingsOf(config, plane.decider.policy.maxConcurrency);
   if (settings === undefined) return undefined;
-  const { Amqp } = await import('./amqp/amqp.ts');
+  const [{ Amqp }, { brokerAt }] = await Promise.all([import('./amqp/amqp.ts'), import('./amqp/broker-connection.ts')]);
   const log = parts.log.with({ part: 'amqp' });
-  const amqp = await Amqp.start({ settings, decider: plane.decider, log, leads: plane.leads });
+  const { decider, leads } = plane;
+  const open = brokerAt(settings.url, { clock: decider.clock, log });
+  const amqp = await Amqp.start({ settings, decider, log, leads, open });
   outside.add(amqp);
   return amqp;
 }

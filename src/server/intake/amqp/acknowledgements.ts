@@ -1,10 +1,10 @@
 // Acknowledgements of one channel, a turn's worth at a time: those without a gap before them go as one, which spares
 // the broker and the socket most of the work.
 
-import type { Channel } from 'rabbitmq-client';
+import type { BrokerChannel } from './broker.ts';
 
 export class Acknowledgements {
-  readonly #channel: Pick<Channel, 'active' | 'basicAck'>;
+  readonly #channel: Pick<BrokerChannel, 'active' | 'basicAck'>;
   readonly #afterTurn: (run: () => void) => void;
   /** Finished, and not told to the broker yet. */
   readonly #finished = new Set<number>();
@@ -13,7 +13,7 @@ export class Acknowledgements {
   readonly #alone = new Set<number>();
   #planned = false;
 
-  constructor(channel: Pick<Channel, 'active' | 'basicAck'>, afterTurn: (run: () => void) => void) {
+  constructor(channel: Pick<BrokerChannel, 'active' | 'basicAck'>, afterTurn: (run: () => void) => void) {
     this.#channel = channel;
     this.#afterTurn = afterTurn;
   }

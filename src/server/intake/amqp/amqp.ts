@@ -6,7 +6,7 @@ import type { Decider } from '../../decide.ts';
 import { ResultOutbox } from '../../outbox/results/result-outbox.ts';
 import type { PartReport } from '../../outside.ts';
 import { type AmqpSettings, placeOfBroker } from './amqp-settings.ts';
-import { BrokerConnection } from './broker-connection.ts';
+import type { BrokerLink, OpenLink } from './broker.ts';
 import { ConfirmedPublisher } from './confirmed-publisher.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { Intake } from './intake.ts';
@@ -16,19 +16,20 @@ export interface AmqpParts {
   readonly settings: AmqpSettings;
   readonly decider: Decider;
   readonly log: Logger;
+  readonly open: OpenLink;
   /** Whether this control plane sends the results. */
   readonly leads: () => boolean;
 }
 
 export class Amqp {
-  readonly #consuming: BrokerConnection;
+  readonly #consuming: BrokerLink;
   readonly #publisher: ConfirmedPublisher;
   readonly #intake: Intake;
   readonly #results: ResultOutbox;
   readonly #place: string;
   readonly deadLetters: DeadLetters;
 
-  private constructor(parts: AmqpParts, connections: { consuming: BrokerConnection; publishing: BrokerConnection }) {
+  private constructor(parts: AmqpParts, connections: { consuming: BrokerLink; publishing: BrokerLink }) {
     const { settings, decider, leads } = parts;
     const { consuming, publishing } = connections;
     const log = parts.log.with({ broker: placeOfBroker(settings.url) });
@@ -47,14 +48,8 @@ export class Amqp {
 
   /** Throws `InvalidRequest` naming the variable when the broker refuses; one that is not reached is tried again. */
   static async start(parts: AmqpParts): Promise<Amqp> {
-    const { settings, decider } = parts;
-    const log = parts.log.with({ broker: placeOfBroker(settings.url) });
-    const open = (name: string): Promise<BrokerConnection> =>
-      BrokerConnection.open({ url: settings.url, name, clock: decider.clock, log: log.with({ connection: name }) });
-    const amqp = new Amqp(parts, {
-      consuming: await open('berth intake'),
-      publishing: await open('berth results'),
-    });
+    const { open } = parts;
+    const amqp = new Amqp(parts, { consuming: open('berth intake'), publishing: open('berth results') });
     try {
       await amqp.#intake.start();
       amqp.#results.start();

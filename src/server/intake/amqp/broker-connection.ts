@@ -2,23 +2,20 @@
 // connected, and why not. Consumers and publishers have one each: alarms of the broker block those that publish.
 
 // Not by import(): in the bundle that would bring no names. Only what is configured loads this file.
-import { type Channel, Connection } from 'rabbitmq-client';
+import { Connection } from 'rabbitmq-client';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
+import { system } from '../../../base/system.ts';
+import { placeOfBroker } from './amqp-settings.ts';
+import { type BrokerChannel, type BrokerLink, type OpenLink, replyCodeOf } from './broker.ts';
 import { keepBytes } from './message-bytes.ts';
-
-/** An error with one of the broker's reply codes: `ACCESS_REFUSED`. */
-export function replyCodeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-}
 
 const closeWithinMs = 2_000;
 
-export class BrokerConnection {
+export class BrokerConnection implements BrokerLink {
   readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #log: Logger;
-  /** How the first attempt to connect ended; undefined: it succeeded. */
   readonly first: Promise<Error | undefined>;
   #trouble: string | undefined = 'not connected yet';
   #blocked: string | undefined;
@@ -43,24 +40,22 @@ export class BrokerConnection {
   }
 
   /** Begins to connect, and does not wait for it. */
-  static async open(parts: {
+  static open(parts: {
     readonly url: string;
     readonly name: string;
     readonly clock: Clock;
     readonly log: Logger;
-  }): Promise<BrokerConnection> {
+  }): BrokerConnection {
     return new BrokerConnection(
       new Connection({ url: parts.url, connectionName: parts.name, retryLow: 500, retryHigh: 15_000 }),
       parts,
     );
   }
 
-  /** Why nothing can be sent or received; undefined: it can. */
   get trouble(): string | undefined {
     return this.#trouble ?? this.#blocked;
   }
 
-  /** Resolves when it can send and receive, at the latest after this time: true if it can. */
   async fine(withinMs: number): Promise<boolean> {
     if (this.trouble === undefined) return true;
     const stop = new AbortController();
@@ -71,8 +66,7 @@ export class BrokerConnection {
     return this.trouble === undefined;
   }
 
-  /** A new channel whose messages come as bytes. Rejects when there is no connection within 20 s. */
-  async acquire(): Promise<Channel> {
+  async acquire(): Promise<BrokerChannel> {
     const channel = await this.#connection.acquire({ emitErrorsFromChannel: true });
     channel.on('error', (error: unknown) =>
       this.#log.warn('the broker closed a channel', { error: describeError(error) }),
@@ -81,7 +75,11 @@ export class BrokerConnection {
     return channel;
   }
 
-  /** What is under way may fail. Waits for the broker's farewell for a short time only. */
+  afterTurn(run: () => void): void {
+    system.afterTurn(run);
+  }
+
+  /** Waits for the broker's farewell for a short time only. */
   async close(): Promise<void> {
     for (const resume of this.#wantFine) resume();
     const closed = this.#connection.close().catch(() => undefined);
@@ -111,4 +109,10 @@ export class BrokerConnection {
       reason === undefined ? {} : { reason },
     );
   }
+}
+
+/** Connections to the broker at `url`. */
+export function brokerAt(url: string, { clock, log }: { readonly clock: Clock; readonly log: Logger }): OpenLink {
+  const broker = placeOfBroker(url);
+  return (name) => BrokerConnection.open({ url, name, clock, log: log.with({ broker, connection: name }) });
 }

@@ -1,14 +1,10 @@
 // Publishes with confirms and `mandatory`: a message that the broker has stored, or one that no queue wants. Everything
 // else is an error, and whether the message arrived is then unknown.
 
-import type { Channel, Envelope } from 'rabbitmq-client';
 import { type Clock, sleep } from '../../../base/clock.ts';
-import { system } from '../../../base/system.ts';
-import type { BrokerConnection } from './broker-connection.ts';
+import type { BrokerChannel, BrokerLink, Envelope } from './broker.ts';
 
 export interface Outgoing extends Envelope {
-  readonly exchange: string;
-  readonly routingKey: string;
   readonly messageId: string;
 }
 
@@ -16,16 +12,16 @@ export interface Outgoing extends Envelope {
 const confirmWithinMs = 30_000;
 
 export class ConfirmedPublisher {
-  readonly #connection: BrokerConnection;
+  readonly #connection: BrokerLink;
   readonly #clock: Clock;
   /** Called on each new channel, before anything is published. */
   readonly #prepare: () => Promise<void>;
-  #channel: Promise<Channel> | undefined;
+  #channel: Promise<BrokerChannel> | undefined;
   /** By the name of the message: how many copies came back that `publish` has not told of yet. */
   readonly #returned = new Map<string, number>();
 
   constructor(parts: {
-    readonly connection: BrokerConnection;
+    readonly connection: BrokerLink;
     readonly clock: Clock;
     readonly prepare: () => Promise<void>;
   }) {
@@ -59,7 +55,7 @@ export class ConfirmedPublisher {
       stop.abort();
     }
     // The library tells of returned messages a turn later than of the confirm that follows them.
-    await system.turn();
+    await new Promise<void>((resolve) => this.#connection.afterTurn(resolve));
     return this.#takeReturned(nameOf(envelope)) ? 'unrouted' : 'confirmed';
   }
 
@@ -76,7 +72,7 @@ export class ConfirmedPublisher {
     return count > 0;
   }
 
-  #open(): Promise<Channel> {
+  #open(): Promise<BrokerChannel> {
     this.#channel ??= this.#prepared().catch((error: unknown) => {
       this.#channel = undefined;
       throw error;
@@ -84,7 +80,7 @@ export class ConfirmedPublisher {
     return this.#channel;
   }
 
-  async #prepared(): Promise<Channel> {
+  async #prepared(): Promise<BrokerChannel> {
     await this.#prepare();
     const channel = await this.#connection.acquire();
     channel.on('basic.return', (message) => {
@@ -100,6 +96,6 @@ export class ConfirmedPublisher {
   }
 }
 
-function nameOf({ exchange, routingKey, messageId }: Envelope): string {
-  return `${exchange ?? ''}\n${routingKey ?? ''}\n${messageId ?? ''}`;
+function nameOf({ exchange, routingKey, messageId }: Pick<Envelope, 'exchange' | 'routingKey' | 'messageId'>): string {
+  return `${exchange}\n${routingKey}\n${messageId ?? ''}`;
 }

@@ -2,7 +2,7 @@
 // message_id is derived from the body, so that two copies that a crash left are known as one.
 
 import { createHash } from 'node:crypto';
-import type { AsyncMessage } from 'rabbitmq-client';
+import type { BrokerMessage } from './broker.ts';
 import type { Outgoing } from './confirmed-publisher.ts';
 import { bytesOf, contentTypeOf } from './message-bytes.ts';
 
@@ -21,7 +21,7 @@ export function deadLetterId(body: Uint8Array): string {
 }
 
 export function deadLetterOf(
-  message: AsyncMessage,
+  message: BrokerMessage,
   why: { readonly reason: string; readonly message: string },
   deadLetterExchange: string,
 ): Outgoing {

@@ -1,12 +1,11 @@
 // The dead-letter queue for operators: list, show, retry, drop. Reading is not destructive: messages are taken without
 // acknowledgement and go back when the channel closes. Copies of one body are shown as one.
 
-import type { Channel, SyncMessage } from 'rabbitmq-client';
 import type { DeadLetter } from '../../../api/dead-letter.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { isRecord } from '../../../base/is-record.ts';
 import type { AmqpSettings } from './amqp-settings.ts';
-import type { BrokerConnection } from './broker-connection.ts';
+import type { BrokerChannel, BrokerLink, BrokerMessage } from './broker.ts';
 import type { ConfirmedPublisher } from './confirmed-publisher.ts';
 import { deadLetterHeaders, deadLetterId } from './dead-letter.ts';
 import { bytesOf, contentTypeOf } from './message-bytes.ts';
@@ -20,20 +19,20 @@ const shownBytesMax = 64 * 1024;
 
 interface Letter {
   readonly id: string;
-  readonly copies: readonly SyncMessage[];
-  readonly first: SyncMessage;
+  readonly copies: readonly BrokerMessage[];
+  readonly first: BrokerMessage;
 }
 
 export class DeadLetters {
   readonly #settings: AmqpSettings;
-  readonly #connection: BrokerConnection;
+  readonly #connection: BrokerLink;
   readonly #publisher: ConfirmedPublisher;
   /** One look at a time: two would each see a part of the queue. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(parts: {
     readonly settings: AmqpSettings;
-    readonly connection: BrokerConnection;
+    readonly connection: BrokerLink;
     readonly publisher: ConfirmedPublisher;
   }) {
     this.#settings = parts.settings;
@@ -85,13 +84,15 @@ export class DeadLetters {
     return this.#look(async (channel, letters) => removed(channel, find(letters, id)));
   }
 
-  #look<T>(run: (channel: Channel, letters: readonly Letter[], more: boolean) => Promise<T>): Promise<T> {
+  #look<T>(run: (channel: BrokerChannel, letters: readonly Letter[], more: boolean) => Promise<T>): Promise<T> {
     const looking = this.#last.then(() => this.#lookNow(run));
     this.#last = looking.catch(() => undefined);
     return looking;
   }
 
-  async #lookNow<T>(run: (channel: Channel, letters: readonly Letter[], more: boolean) => Promise<T>): Promise<T> {
+  async #lookNow<T>(
+    run: (channel: BrokerChannel, letters: readonly Letter[], more: boolean) => Promise<T>,
+  ): Promise<T> {
     const { trouble } = this.#connection;
     if (trouble !== undefined) throw new ApiError('Unavailable', trouble);
     const channel = await this.#connection.acquire();
@@ -103,8 +104,8 @@ export class DeadLetters {
     }
   }
 
-  async #read(channel: Channel): Promise<{ messages: SyncMessage[]; more: boolean }> {
-    const messages: SyncMessage[] = [];
+  async #read(channel: BrokerChannel): Promise<{ messages: BrokerMessage[]; more: boolean }> {
+    const messages: BrokerMessage[] = [];
     let bytes = 0;
     while (messages.length < lookedAtMax && bytes < bytesMax) {
       const message = await channel.basicGet({ queue: this.#settings.deadLetterQueue });
@@ -116,7 +117,7 @@ export class DeadLetters {
   }
 }
 
-function groupedById(messages: readonly SyncMessage[]): Letter[] {
+function groupedById(messages: readonly BrokerMessage[]): Letter[] {
   const byId = Map.groupBy(messages, (message) => deadLetterId(bytesOf(message)));
   return [...byId].flatMap(([id, copies]) => copies.slice(0, 1).map((first) => ({ id, copies, first })));
 }
@@ -127,19 +128,19 @@ function find(letters: readonly Letter[], id: string): Letter {
   throw new ApiError('NotFound', `there is no dead letter "${id.slice(0, 80)}"`);
 }
 
-function removed(channel: Channel, letter: Letter): DeadLetter {
+function removed(channel: BrokerChannel, letter: Letter): DeadLetter {
   for (const { deliveryTag } of letter.copies) channel.basicAck({ deliveryTag });
   return described(letter);
 }
 
 /** What the broker says of a message that it moved itself: the newest is the first. */
-function deathOf({ headers }: SyncMessage): Readonly<Record<string, unknown>> | undefined {
+function deathOf({ headers }: BrokerMessage): Readonly<Record<string, unknown>> | undefined {
   const deaths: unknown = headers?.['x-death'];
   const newest: unknown = Array.isArray(deaths) ? deaths[0] : undefined;
   return isRecord(newest) ? newest : undefined;
 }
 
-function originOf(message: SyncMessage, settings: AmqpSettings): { exchange: string; routingKey: string } {
+function originOf(message: BrokerMessage, settings: AmqpSettings): { exchange: string; routingKey: string } {
   const death = deathOf(message);
   const keys: unknown = death?.['routing-keys'];
   const [first]: unknown[] = Array.isArray(keys) ? keys : [];

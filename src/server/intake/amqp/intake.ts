@@ -5,17 +5,15 @@
 //        ↑___________|__________|         a closed channel, a deleted queue, a store that cannot write: all begins again
 
 import { createHash } from 'node:crypto';
-import type { AsyncMessage, Channel } from 'rabbitmq-client';
 import { backoffMs } from '../../../base/backoff.ts';
 import { sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
-import { system } from '../../../base/system.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { acceptJobRequest, readJobRequest, refusalOf } from '../../../core/operations/jobs/job-request.ts';
 import { type Decider, decideAndCommit } from '../../decide.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import type { AmqpSettings } from './amqp-settings.ts';
-import { type BrokerConnection, replyCodeOf } from './broker-connection.ts';
+import { type BrokerChannel, type BrokerLink, type BrokerMessage, replyCodeOf } from './broker.ts';
 import type { ConfirmedPublisher } from './confirmed-publisher.ts';
 import { deadLetterOf } from './dead-letter.ts';
 import { bytesOf } from './message-bytes.ts';
@@ -26,7 +24,7 @@ export interface IntakeParts {
   readonly settings: AmqpSettings;
   readonly decider: Decider;
   readonly log: Logger;
-  readonly connection: BrokerConnection;
+  readonly connection: BrokerLink;
   /** On a connection of its own. */
   readonly publisher: ConfirmedPublisher;
 }
@@ -144,7 +142,7 @@ function isRefusal(error: Error): boolean {
 /** One channel, from its first consumer to its end. */
 class Session {
   readonly #parts: IntakeParts;
-  readonly #channel: Channel;
+  readonly #channel: BrokerChannel;
   readonly #waiting: () => number;
   readonly #closed: Promise<void>;
   readonly #underWay = new Set<Promise<void>>();
@@ -155,12 +153,12 @@ class Session {
   #stopping = false;
   #failure: Error | undefined;
 
-  constructor(parts: IntakeParts, channel: Channel, waiting: () => number) {
+  constructor(parts: IntakeParts, channel: BrokerChannel, waiting: () => number) {
     this.#parts = parts;
     this.#channel = channel;
     this.#waiting = waiting;
-    this.#acknowledged = new Acknowledgements(channel, system.afterTurn);
-    this.#closed = new Promise((resolve) => channel.once('close', resolve));
+    this.#acknowledged = new Acknowledgements(channel, (run) => parts.connection.afterTurn(run));
+    this.#closed = new Promise((resolve) => channel.on('close', resolve));
     channel.on('basic.cancel', () => {
       this.#consumerTag = undefined;
       this.#fail(new Error('the broker cancelled the consumer: its queue was deleted, or its host is gone'));
@@ -234,7 +232,7 @@ class Session {
   }
 
   /** Never throws. A message that cannot be stored now goes back with the channel. */
-  async #take(message: AsyncMessage): Promise<void> {
+  async #take(message: BrokerMessage): Promise<void> {
     try {
       await this.#store(message);
       this.#acknowledged.add(message.deliveryTag);
@@ -247,7 +245,7 @@ class Session {
     }
   }
 
-  async #store(message: AsyncMessage): Promise<void> {
+  async #store(message: BrokerMessage): Promise<void> {
     const { decider, settings, log } = this.#parts;
     const { replyTo, correlationId, contentEncoding } = message;
     const read = readJobRequest(bytesOf(message), { hash: sha256, contentEncoding });
@@ -268,7 +266,7 @@ class Session {
     });
   }
 
-  async #bury(message: AsyncMessage, refusal: { readonly reason: string; readonly message: string }): Promise<void> {
+  async #bury(message: BrokerMessage, refusal: { readonly reason: string; readonly message: string }): Promise<void> {
     const { publisher, settings, log } = this.#parts;
     try {
       const copy = deadLetterOf(message, refusal, settings.deadLetterExchange);

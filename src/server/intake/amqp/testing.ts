@@ -10,6 +10,7 @@ import { ServerConfig } from '../../config.ts';
 import { startTestServer } from '../../testing.ts';
 import { Amqp } from './amqp.ts';
 import { type AmqpSettings, amqpSettingsOf } from './amqp-settings.ts';
+import { brokerAt } from './broker-connection.ts';
 import { keepBytes } from './message-bytes.ts';
 
 export const sound = {
@@ -46,7 +47,9 @@ export function testSettings(url: string, queue: string, changes: Partial<AmqpSe
 }
 
 export function startAmqp(server: TestServer, settings: AmqpSettings, leads = true): Promise<Amqp> {
-  return Amqp.start({ settings, decider: server.plane.decider, log: silentLogger, leads: () => leads });
+  const { decider } = server.plane;
+  const open = brokerAt(settings.url, { clock: decider.clock, log: silentLogger });
+  return Amqp.start({ settings, decider, log: silentLogger, leads: () => leads, open });
 }
 
 /** Resolves when `holds` does, looking after each commit. */

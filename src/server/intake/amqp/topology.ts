@@ -1,26 +1,25 @@
 // Exchanges and queues of the intake: what exists is used as it is, what is missing is declared. The order matters: a
 // queue that takes messages before its dead letters have a place would lose them.
 
-import type { Channel } from 'rabbitmq-client';
 import { ApiError } from '../../../api/errors.ts';
 import { describeError } from '../../../base/log.ts';
 import type { AmqpSettings } from './amqp-settings.ts';
-import { type BrokerConnection, replyCodeOf } from './broker-connection.ts';
+import { type BrokerChannel, type BrokerLink, replyCodeOf } from './broker.ts';
 
 interface Step {
   /** The variable that names it, for the message. */
   readonly variable: string;
   readonly what: string;
   /** Fails with NOT_FOUND when it does not exist. */
-  readonly find?: (channel: Channel) => Promise<unknown>;
-  readonly make: (channel: Channel) => Promise<unknown>;
+  readonly find?: (channel: BrokerChannel) => Promise<unknown>;
+  readonly make: (channel: BrokerChannel) => Promise<unknown>;
 }
 
 /** What a change of the configuration or of the broker must mend; all else is tried again. */
 const refusals = new Set(['ACCESS_REFUSED', 'NOT_ALLOWED', 'NOT_FOUND', 'PRECONDITION_FAILED', 'RESOURCE_LOCKED']);
 
 /** Throws `InvalidRequest` naming the variable when the broker refuses. Repeating it is harmless. */
-export async function declareTopology(connection: BrokerConnection, settings: AmqpSettings): Promise<void> {
+export async function declareTopology(connection: BrokerLink, settings: AmqpSettings): Promise<void> {
   for (const step of stepsOf(settings)) {
     try {
       await takeStep(connection, step);
@@ -36,8 +35,8 @@ export async function declareTopology(connection: BrokerConnection, settings: Am
 }
 
 /** The broker closes the channel of a step that it refuses, so each has its own. */
-async function takeStep(connection: BrokerConnection, { find, make }: Step): Promise<void> {
-  const onOwnChannel = async (run: (channel: Channel) => Promise<unknown>): Promise<void> => {
+async function takeStep(connection: BrokerLink, { find, make }: Step): Promise<void> {
+  const onOwnChannel = async (run: (channel: BrokerChannel) => Promise<unknown>): Promise<void> => {
     const channel = await connection.acquire();
     try {
       await run(channel);

@@ -136,7 +136,7 @@ async function untilResult(server: TestServer, expected: Partial<JobResultDelive
 }
 
 async function outboxOf({ plane }: TestServer, exchange: string) {
-  const connection = await BrokerConnection.open({
+  const connection = BrokerConnection.open({
     url: broker.url,
     name: 'test',
     clock: systemClock,
