@@ -8,6 +8,9 @@ import type { Policy } from '../../core/state/context.ts';
 import type { Commit, CommittedState } from '../history.ts';
 import type { Excused } from '../excused.ts';
 import type { Intents } from '../intents.ts';
+import type { JobRequests } from '../job-requests.ts';
+import type { MessageEvent } from '../world/broker/broker-parts.ts';
+import type { SimBroker } from '../world/broker/sim-broker.ts';
 
 export interface Facts {
   readonly state: CommittedState;
@@ -28,6 +31,13 @@ export interface Facts {
   readonly servers: () => readonly { readonly name: string; readonly cache: Cache }[];
   /** Of all control planes, in the order in which they started; grows during the run. */
   readonly serverLives?: readonly ServerLife[];
+  /** Absent: there is no broker. */
+  readonly messages?: MessageFacts | undefined;
+}
+
+export interface MessageFacts {
+  readonly requests: Pick<JobRequests, 'accepted' | 'of'>;
+  readonly broker: Pick<SimBroker, 'ready' | 'stored' | 'storedResult' | 'resultsBound' | 'settings'>;
 }
 
 /** One life of one control plane. */
@@ -69,6 +79,8 @@ export interface Checker {
   onCached?(cached: Cached): string | undefined;
   /** Counts everything again. When that differs from the count event by event, the checker itself is at fault. */
   recount?(): string | undefined;
+  /** After something happened at the broker. */
+  onMessage?(event: MessageEvent): string | undefined;
   /** Before a control plane handles a report. */
   onReport?(sent: SentReport): void;
   /** What is not as it must be at rest. Asked every few seconds from the end of the storm on. */

@@ -14,6 +14,7 @@ import { idempotencyChecker } from './idempotency.ts';
 import { jobsChecker } from './jobs.ts';
 import { limitsChecker } from './limits.ts';
 import { leftoversChecker } from './leftovers.ts';
+import { messagesChecker } from './messages.ts';
 import { monotonicChecker } from './monotonic.ts';
 import { quotaChecker } from './quota.ts';
 import { outageChecker } from './outage.ts';
@@ -48,4 +49,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   refusedChecker,
   volumesChecker,
   jobsChecker,
+  messagesChecker,
 ];

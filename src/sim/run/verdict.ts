@@ -9,11 +9,12 @@ import type { Cache } from '../../core/state/cache.ts';
 import type { Policy } from '../../core/state/context.ts';
 import { keys } from '../../core/state/keys.ts';
 import type { Tally } from '../batch/tally.ts';
-import type { Cached, Checker, ServerLife } from '../checkers/checker.ts';
+import type { Cached, Checker, MessageFacts, ServerLife } from '../checkers/checker.ts';
 import { checkers as checkerFactories } from '../checkers/registry.ts';
 import type { createExcused } from '../excused.ts';
 import type { Commit, History } from '../history.ts';
 import type { Intents } from '../intents.ts';
+import type { MessageEvent } from '../world/broker/broker-parts.ts';
 import type { SeenRequest } from '../world/peer.ts';
 import type { Epilogue } from '../world/restore-epilogue.ts';
 import type { DeafTimes } from './deaf-times.ts';
@@ -46,6 +47,7 @@ export interface VerdictOptions {
   readonly serverLives: readonly ServerLife[];
   readonly servers: () => readonly { readonly name: string; readonly cache: Cache | undefined }[];
   readonly epilogue: () => Epilogue;
+  readonly messages: MessageFacts | undefined;
   /** The number of commits after which everything is counted again. */
   readonly recountEvery: number;
 }
@@ -107,6 +109,10 @@ export class Verdict {
 
   onCached(cached: Cached): void {
     this.#ask((checker) => checker.onCached?.(cached));
+  }
+
+  onMessage(event: MessageEvent): void {
+    this.#ask((checker) => checker.onMessage?.(event));
   }
 
   /** Before a control plane handles a request. Reports go to all checkers, also during a restore. */

@@ -17,9 +17,11 @@ import { createExcused } from '../excused.ts';
 import type { FaultWorld } from '../faults/fault.ts';
 import { type Commit, createHistory } from '../history.ts';
 import { createIntents } from '../intents.ts';
+import { JobRequests } from '../job-requests.ts';
 import type { Scenario } from '../scenario.ts';
 import { createUnusual } from '../unusual.ts';
 import { Workload } from '../workload/workload.ts';
+import { SimBroker } from '../world/broker/sim-broker.ts';
 import { createChances } from '../world/chances.ts';
 import { ControlPlaneProcess } from '../world/control-plane-process.ts';
 import { HostProcess } from '../world/host-process.ts';
@@ -81,6 +83,9 @@ export class World {
   readonly #store: Store;
   readonly #database: Database;
   readonly #runStorage = new MemoryRunStorage();
+  readonly #requests = new JobRequests();
+  /** In some runs. */
+  readonly #broker: SimBroker | undefined;
   readonly #deafTimes: DeafTimes;
   readonly #network: Network;
   readonly #log: Logger;
@@ -99,6 +104,7 @@ export class World {
     this.#guests = createFakeWorld({ clock: createProcessClock(this.timeline), latencies: scenario.guest });
     const storeAway = () => this.#database.away;
     this.#deafTimes = new DeafTimes({ timeline: this.timeline, scenario, serverLives: this.#serverLives, storeAway });
+    this.#broker = this.#makeBroker();
     this.verdict = this.#makeVerdict();
     this.#log = createSimLog({ trace: this.trace.line, onFault: (message) => this.verdict.violate(0, message) });
     const { history, tally, trace, chances, weather } = this;
@@ -150,6 +156,19 @@ export class World {
     };
   }
 
+  /** One seed of six has one. It has its own source of random numbers, so that all other runs are as they were. */
+  #makeBroker(): SimBroker | undefined {
+    if (this.size !== 'small' || !seededPrng(this.seed, 'has a broker').chance(1, 6)) return undefined;
+    return new SimBroker({
+      timeline: this.timeline,
+      prng: seededPrng(this.seed, 'broker'),
+      stormy: () => this.weather.stormy,
+      tally: this.tally,
+      trace: this.trace.line,
+      onMessage: (event) => this.verdict.onMessage(event),
+    });
+  }
+
   #makeVerdict(): Verdict {
     return new Verdict({
       nowMs: () => this.timeline.nowMs,
@@ -165,6 +184,7 @@ export class World {
       serverLives: this.#serverLives,
       servers: () => this.controlPlanes,
       epilogue: () => this.epilogue,
+      messages: this.#broker && { broker: this.#broker, requests: this.#requests },
       recountEvery: recountEvery[this.size],
     });
   }
@@ -211,6 +231,7 @@ export class World {
       clockFaults: this.scenario.clocks[index] ?? {},
       weather: () => this.weather.serverStore,
       runStorage: this.#runStorage,
+      broker: this.#broker,
       onPause: (durationMs) => this.#deafTimes.notePause(durationMs),
       onFlood: (flooded) => this.#deafTimes.noteFlood(flooded),
       onCached: (cached) => this.verdict.onCached(cached),
@@ -254,6 +275,9 @@ export class World {
       prng: this.prng.split(),
       ...(keepsVolumes ? { volumePrng: seededPrng(this.seed, 'volumes') } : {}),
       ...(runsJobs ? { jobPrng: seededPrng(this.seed, 'jobs') } : {}),
+      ...(this.#broker
+        ? { messages: { prng: seededPrng(this.seed, 'requests'), broker: this.#broker, requests: this.#requests } }
+        : {}),
       network: this.#network,
       intents: this.intents,
       commits: this.history.commits,

@@ -6,6 +6,7 @@ import type { JobSpec } from '../../api/resources/job.ts';
 import type { Prng } from '../../base/prng.ts';
 import { type Caller, pickOne, textOf } from './caller.ts';
 import { imageNames } from './draw-instance.ts';
+import { drawScript } from './draw-script.ts';
 
 /** How many jobs it has at once, ended ones included. */
 const jobsMax = 8;
@@ -84,14 +85,4 @@ function drawJob(prng: Prng, tenant: string): Partial<JobSpec> {
     ...(prng.chance(1, 4) ? { supersedes: `${tenant}-${prng.below(2)}` } : {}),
     ...(prng.chance(1, 4) ? { priority: prng.below(10) } : {}),
   };
-}
-
-function drawScript(prng: Prng): string {
-  const lines: string[] = [];
-  for (let i = prng.below(6); i > 0; i--) {
-    lines.push(`echo line ${i}${prng.chance(1, 3) ? ' >&2' : ''}`);
-    if (prng.chance(1, 2)) lines.push(`sleep ${prng.below(40) / 10}`);
-  }
-  lines.push(prng.chance(1, 10) ? 'hang' : `exit ${prng.chance(2, 3) ? 0 : 1 + prng.below(3)}`);
-  return `${lines.join('\n')}\n`;
 }

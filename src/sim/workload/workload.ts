@@ -10,6 +10,7 @@ import { drawInstance } from './draw-instance.ts';
 import { JobTenant } from './job-tenant.ts';
 import { Operator } from './operator.ts';
 import type { WorkloadParts } from './parts.ts';
+import { RequestPublisher, type RequestPublisherOptions } from './request-publisher.ts';
 import { TaskTenant } from './task-tenant.ts';
 import { Tenant } from './tenant.ts';
 import { VolumeTenant } from './volume-tenant.ts';
@@ -21,6 +22,8 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly volumePrng?: Prng;
   /** The same for a tenant of jobs. */
   readonly jobPrng?: Prng;
+  /** The same for a publisher of JobRequests. */
+  readonly messages?: Omit<RequestPublisherOptions, 'parts'>;
 }
 
 /** The first crowd has this size, whatever the tenants have created by then. */
@@ -41,7 +44,7 @@ export class Workload {
   }
 
   start(): void {
-    const { scenario, prng, volumePrng, jobPrng } = this.#options;
+    const { scenario, prng, volumePrng, jobPrng, messages } = this.#options;
     for (let i = 1; i <= scenario.tenants; i++) {
       const project = scenario.projects[i % scenario.projects.length] ?? 'default';
       this.#running.push(new Tenant(this.#callerOf(`tenant-${i}`, prng.split()), project).run());
@@ -53,6 +56,7 @@ export class Workload {
     }
     this.#running.push(new TaskTenant(this.#callerOf('holder-1', prng.split())).run());
     if (volumePrng) this.#running.push(new VolumeTenant(this.#callerOf('keeper-1', volumePrng)).run());
+    if (messages) this.#running.push(new RequestPublisher({ ...messages, parts: this.#parts }).run());
     if (jobPrng) this.#running.push(new JobTenant(this.#callerOf('runner-1', jobPrng)).run());
   }
 

@@ -4,6 +4,7 @@ import type { Buggify } from '../../base/buggify.ts';
 import type { Timer } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { seededPrng } from '../../base/prng.ts';
+import { Amqp } from '../../server/intake/amqp/amqp.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Cache } from '../../core/state/cache.ts';
 import type { Policy } from '../../core/state/context.ts';
@@ -12,6 +13,8 @@ import type { RunStorage } from '../../server/runs/run-storage.ts';
 import { type Server, startControlPlane } from '../../server/server.ts';
 import type { Store } from '../../store/store.ts';
 import type { Cached, ServerLife } from '../checkers/checker.ts';
+import type { FalseLink } from './broker/false-link.ts';
+import type { SimBroker } from './broker/sim-broker.ts';
 import type { Network } from './network.ts';
 import type { Endpoint } from './peer.ts';
 import { type ClockFaults, createProcessClock, type ProcessClock } from './process-clock.ts';
@@ -32,6 +35,8 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly checkWatches: (store: Store) => Store;
   /** Shared by all control planes. */
   readonly runStorage: RunStorage;
+  /** Absent: none is configured. */
+  readonly broker: SimBroker | undefined;
   readonly onPause: (durationMs: number) => void;
   readonly onFlood: (flooded: boolean) => void;
   /** Called when its cache has a new value of a key. */
@@ -43,6 +48,8 @@ interface Life {
   readonly noted: ServerLife;
   readonly clock: ProcessClock;
   server?: Server;
+  readonly links: FalseLink[];
+  amqp?: Amqp;
 }
 
 const leaderLeaseMs = 6_000;
@@ -82,6 +89,7 @@ export class ControlPlaneProcess {
       id: `${this.name}#${this.#starts}`,
       clock: createProcessClock(timeline, clockFaults),
       noted: { startedMs: timeline.nowMs },
+      links: [],
     };
     lives.push(this.#life.noted);
     void this.#run(this.#life);
@@ -91,6 +99,7 @@ export class ControlPlaneProcess {
   crash(): void {
     this.#restart?.cancel();
     this.#life?.clock.kill();
+    for (const link of this.#life?.links ?? []) this.#options.broker?.forget(link);
     if (this.#life) this.#life.noted.endedMs = this.#options.timeline.nowMs;
     this.#life = undefined;
     this.#options.network.hangUp(this.#endpoint);
@@ -101,6 +110,7 @@ export class ControlPlaneProcess {
     const stopping = this.#life;
     if (stopping?.server === undefined) return this.crash();
     this.#options.network.hangUp(this.#endpoint);
+    await stopping.amqp?.stop();
     await stopping.server.stop();
     if (this.#life === stopping) this.crash();
   }
@@ -133,11 +143,30 @@ export class ControlPlaneProcess {
       const { cache } = life.server.decider;
       cache.onCommitted((key) => onCached({ server: name, cache, key }));
       network.listen(this.#endpoint, life.clock, life.server.routes);
+      await this.#startIntake(life, life.server);
     } catch (error) {
       log.warn('control plane did not start', { process: name, error: describeError(error) });
       this.crash();
       this.#restart = this.#options.timeline.schedule(restartDelayMs, () => this.start());
     }
+  }
+
+  /** As server/run.ts starts it. */
+  async #startIntake(life: Life, { decider, leads }: Server): Promise<void> {
+    const { broker, log } = this.#options;
+    if (broker === undefined) return;
+    const open = (): FalseLink => {
+      const link = broker.link(life.clock);
+      life.links.push(link);
+      return link;
+    };
+    life.amqp = await Amqp.start({
+      settings: broker.settings,
+      decider,
+      leads,
+      open,
+      log: log.with({ process: life.id }),
+    });
   }
 
   #startServer({ id, clock }: Life): Promise<Server> {

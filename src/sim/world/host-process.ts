@@ -1,6 +1,7 @@
 // A host with its agent: the real agent over the fake driver. When the agent dies and comes back, the guests live on in the true world; a
 // reboot ends both.
 
+import { dirname } from 'node:path';
 import { agentIdentity } from '../../agent/agent-identity.ts';
 import { createAgent } from '../../agent/agent.ts';
 import type { Agent } from '../../agent/agent.ts';
@@ -22,6 +23,7 @@ import type { Peer } from './peer.ts';
 import { type ClockFaults, createProcessClock } from './process-clock.ts';
 import type { SimDisk } from './sim-disk.ts';
 import type { Timeline } from './timeline.ts';
+import { treeOfCommit } from './commits.ts';
 import { worldView } from './world-view.ts';
 
 export interface HostOptions {
@@ -51,6 +53,8 @@ export class HostProcess {
   readonly #options: HostOptions;
   /** Files of runs. */
   readonly #runMemory: RunMemory = new Map();
+  /** By the folder of the run. */
+  readonly #commits = new Map<string, string>();
   #starts = 0;
   #boots = 1;
   #life: { readonly peer: Peer; readonly agent: Agent } | undefined;
@@ -122,11 +126,15 @@ export class HostProcess {
           world: worldView(world, clock),
           host: name,
           prng: prng.split(),
-          readRunDisk: async (path) => readMemoryDisk(this.#runMemory, path),
+          readRunDisk: async (path) => this.#runDisk(path),
         }),
       ],
       runs: {
         files: createMemoryRunFiles(this.#runMemory),
+        fetchRepository: async ({ commit }, toTarPath) => {
+          await sleep(clock, 0); // a dead agent fetches nothing
+          this.#commits.set(dirname(toTarPath), commit);
+        },
         randomSecret: (length) => Buffer.from(Array.from({ length }, () => runPrng.below(256))),
       },
       ledgerFile: ledgerFileAt(ledgerPath, disk.calls(clock)),
@@ -142,6 +150,12 @@ export class HostProcess {
       buggify,
       log: log.with({ process: id }),
     });
+  }
+
+  #runDisk(path: string): Uint8Array {
+    const disk = readMemoryDisk(this.#runMemory, path);
+    const commit = this.#commits.get(dirname(path));
+    return commit === undefined ? disk : Buffer.concat([disk, treeOfCommit(commit)]);
   }
 
   /** What the agent measures of its machine; a reboot gives it another boot id. */
