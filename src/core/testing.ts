@@ -117,7 +117,7 @@ export function testHost(name: string, options: TestHost = {}): [Host, Provider]
       machineId: `machine-${name}`,
       architecture: 'amd64',
       capacity,
-      drivers: [{ name: 'fake', available: true }],
+      drivers: [{ name: 'fake', available: true, runs: true }],
       images: [],
       unknownGuests: [],
       conditions: [

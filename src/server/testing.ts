@@ -109,7 +109,7 @@ export function testRegistration(changes: Partial<Registration> = {}): Registrat
     capacity: { VCPU: 4, MEMORY_MB: 8192, DISK_GB: 100 },
     reserved: {},
     labels: {},
-    drivers: [{ name: 'fake', available: true }],
+    drivers: [{ name: 'fake', available: true, runs: true }],
     images: [],
     agentVersion: 'test',
     ...changes,

@@ -26,6 +26,7 @@ async function fingerprintOf({ options, recovery, stopping }: AgentParts, driver
       name,
       ...seen,
       ...(driver.suspension === undefined ? {} : { suspends: true }),
+      ...(options.runs === undefined || driver.access?.openRunner === undefined ? {} : { runs: true }),
       ...(reason === undefined ? {} : { reason: reason.slice(0, 1024) }),
       ...(version === undefined ? {} : { version: version.slice(0, 128) }),
     };

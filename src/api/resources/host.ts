@@ -78,6 +78,12 @@ export const HostDriver = Type.Object(
     accelerator: Type.Optional(Accelerator),
     version: Type.Optional(Type.String({ maxLength: 128 })),
     suspends: Type.Optional(Type.Boolean({ description: 'its guests can be suspended; default: they cannot' })),
+    runs: Type.Optional(
+      Type.Boolean({
+        description:
+          'its guests can run the program of a job; default: they cannot, as with agents of earlier versions',
+      }),
+    ),
   },
   closed,
 );
