@@ -113,8 +113,14 @@ describe('FrameDecoder', () => {
     ['another version', 'berth2 exit 0 .\n'],
     ['text', 'hello\n'],
   ])('is lost after %s, and finds the next welcome', (_, bytes) => {
-    const heard = heardOf([encodeFrame(welcome), Buffer.from(bytes), encodeFrame(welcome)]);
+    const next = { ...welcome, nonce: 'b1b2c3d4e5f60718' };
+    const heard = heardOf([encodeFrame(welcome), Buffer.from(bytes), encodeFrame(next)], [nonce, next.nonce]);
     expect(heard.map(({ kind }) => kind)).toEqual(['welcome', 'lost', 'welcome']);
+  });
+
+  it('believes a nonce once, so that a guest cannot ask for one hello after the other', () => {
+    const again = [encodeFrame(welcome), Buffer.from('hello\n')];
+    expect(heardOf([...again, ...again, ...again]).map(({ kind }) => kind)).toEqual(['welcome', 'lost']);
   });
 
   it('hears a runner begin before the welcome', () => {

@@ -137,15 +137,20 @@ function commandOf(line: string): AgentCommand | undefined {
 /** `lost`: the guest's bytes make no sense any more. Say hello again, with a nonce to expect. */
 export type Heard = GuestFrame | { readonly kind: 'lost'; readonly why: string };
 
+/** Hellos that may be without an answer: a guest that boots hears some tens of them at once. */
+const expectedMax = 64;
+
 /** The agent's ear, of one connection. Begins by searching for a welcome with one of the expected nonces. */
 export class FrameDecoder {
   readonly #expected = new Set<string>();
   #synced = false;
   #rest: Buffer = Buffer.alloc(0);
 
-  /** A nonce that a hello of this connection carries. */
+  /** A nonce that a hello of this connection carries. It counts once; of many that had no answer the oldest are forgotten. */
   expect(nonce: string): void {
     this.#expected.add(nonce);
+    const [oldest = nonce] = this.#expected;
+    if (this.#expected.size > expectedMax) this.#expected.delete(oldest);
   }
 
   /** Whether what comes is believed. */
@@ -182,6 +187,7 @@ export class FrameDecoder {
       const counts = frame?.kind === 'welcome' && this.#expected.has(frame.nonce);
       this.#drop(counts || frame?.kind === 'begin' ? end + 1 : magic.length);
       this.#synced = counts;
+      if (counts) this.#expected.delete(frame.nonce);
       if (counts || frame?.kind === 'begin') return frame;
     }
   }
@@ -197,6 +203,7 @@ export class FrameDecoder {
     if (words?.[0] === 'data') return this.#data(words, end + 1);
     const frame = plainFrame(words);
     if (frame === undefined) return lost('a header is none');
+    if (frame.kind === 'welcome') this.#expected.delete(frame.nonce);
     this.#drop(end + 1);
     return frame;
   }

@@ -15,6 +15,8 @@ export interface TalkOptions {
 /** A runner that opens its port says so: this is for one that was not heard. */
 const helloAgain = { delayMsMin: 2000, delayMsMax: 30_000 };
 const pingMs = 15_000;
+/** Of commands that the guest has not read. A guest that sends without reading would otherwise fill this host's memory. */
+const unheardBytesMax = 64 * 1024;
 
 export class RunnerTalk {
   readonly #options: TalkOptions;
@@ -29,7 +31,9 @@ export class RunnerTalk {
 
   say(command: AgentCommand): void {
     const { port } = this.#options;
-    if (port.writable) port.write(encodeCommand(command));
+    if (!port.writable) return;
+    if (port.writableLength > unheardBytesMax) port.destroy(new Error('the guest does not read what it is told'));
+    else port.write(encodeCommand(command));
   }
 
   /** The guest sends again all that is not durable. */
