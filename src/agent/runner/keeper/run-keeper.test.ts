@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../../api/errors.ts';
+import { system } from '../../../base/system.ts';
 import type { RunFiles, RunFolder } from '../files/run-files.ts';
 import { FakeRunner, RunWorld, type FakeProgram, instanceId } from './test-fake-guest.ts';
 
@@ -120,6 +121,18 @@ describe('RunKeeper', () => {
     await world.ended();
     expect(world.status).toMatchObject({ outcome: 'cancelled', exitCode: 143 });
     expect(world.texts().stdout).toBe('a\n');
+  });
+
+  it('takes nothing that a guest says after its end', async () => {
+    const world = await started(lines, { artifacts: ['*'] });
+    await world.ended();
+    const { log, artifacts } = world.sent;
+    world.runner.writeRaw(`berth1 data stdout ${texts.stdout.length} 4 - .\nmore`);
+    world.runner.writeRaw('berth1 data artifacts 8 4 - .\nmore');
+    await world.clock.advanceSettled(5000, system.turn);
+    expect(world.status).toMatchObject({ logBytes: log.length, artifactsBytes: 8 });
+    expect(world.sent).toEqual({ log, artifacts });
+    expect(world.memory.get(instanceId)?.get('artifacts')?.length).toBe(8);
   });
 
   it('is lost when the guest says nothing any more', async () => {

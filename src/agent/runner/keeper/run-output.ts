@@ -49,6 +49,7 @@ export class RunOutput {
 
   /** False: something before it is missing. */
   take({ stream, offset, bytes }: Extract<GuestFrame, { kind: 'data' }>, atMs: number): boolean {
+    if (this.#store.record.received) return true; // what is being sent is whole, and stays so
     const known = this.#received[stream] - offset;
     if (known < 0) return false;
     if (known >= bytes.length) return true;
