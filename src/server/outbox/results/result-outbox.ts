@@ -2,7 +2,7 @@
 // the records, which have the final bytes: a result is due until its copies are confirmed or given up. The leader sends;
 // a former one may send the same once more.
 
-import type { Timer } from '../../../base/clock.ts';
+import { sleep, type Timer } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Job, JobResultDelivery } from '../../../api/resources/job.ts';
 import {
@@ -29,6 +29,8 @@ const lookEveryMs = 1_000;
 /** Results that no queue wants: somebody has to bind one. */
 const unroutedRetryMs = 60_000;
 const failureRetryMs = 5_000;
+/** With the intake's 5 s this is less than a server has to stop. */
+const finishWithinMs = 2_000;
 /** The broker confirms many at once. */
 const sendingMax = 128;
 
@@ -63,12 +65,17 @@ export class ResultOutbox {
     this.#look(0);
   }
 
-  /** Waits for what is being sent. */
+  /** Waits for what is being sent, for a short time: a blocked broker confirms nothing, and what is due stays due. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#forget?.();
     this.#timer?.cancel();
-    await Promise.all(this.#sending.values());
+    const sent = new AbortController();
+    await Promise.race([
+      Promise.all(this.#sending.values()),
+      sleep(this.#parts.decider.clock, finishWithinMs, sent.signal),
+    ]);
+    sent.abort();
   }
 
   /** Results that the broker has no queue for. */
