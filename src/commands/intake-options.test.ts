@@ -108,8 +108,8 @@ describe('what the intake does with them', () => {
     });
   });
 
-  it('says nothing of a URL that cannot be read', () => {
-    const read = (): unknown => settings({ amqpUrl: 'amqp://u:secret@[mq' });
+  it.each(['amqp://u:secret@[mq', 'amqp://u:secret%@mq'])('says nothing of a URL that cannot be read', (amqpUrl) => {
+    const read = (): unknown => settings({ amqpUrl });
     expect(read).toThrow('amqpUrl (AMQP_URL) is not a URL');
     expect(read).not.toThrow('secret');
   });

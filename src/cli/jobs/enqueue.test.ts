@@ -47,6 +47,7 @@ describe('berth enqueue', () => {
     ['a password in a flag', ['--amqp-url', 'amqp://u:secret@mq'], {}, 'AMQP_URL'],
     ['both ways', ['--amqp-url', 'amqp://mq', '--api'], {}, '--api and --amqp-url cannot both be given'],
     ['a variable that is no URL', [], { AMQP_URL: 'mq secret' }, 'AMQP_URL is not a URL'],
+    ['a password that is not encoded', [], { AMQP_URL: 'amqp://u:secret%@mq' }, 'a % in the password'],
   ])('refuses %s', async (_name, words, environment, message) => {
     const { stderr, exitCode } = await runBerth([...least, ...words], { environment });
     expect(exitCode).toBe(2);

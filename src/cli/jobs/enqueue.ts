@@ -1,6 +1,7 @@
 // `berth enqueue`: sends a JobRequest, to the broker where one is named, else to the API.
 
 import { Command } from 'commander';
+import { isDecodableUrl } from '../../base/decodable-url.ts';
 import { randomSecret } from '../../base/system.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, usageError } from '../exit-codes.ts';
@@ -80,7 +81,11 @@ function brokerOf({ environment }: Cli, flags: EnqueueFlags): BrokerToUse | unde
   if (flags.amqpUrl !== undefined) assertNoPassword(flags.amqpUrl);
   const url = flags.amqpUrl ?? (environment['AMQP_URL'] || undefined);
   if (url === undefined || flags.api) return undefined;
-  if (!URL.canParse(url)) throw usageError('AMQP_URL is not a URL of the form amqp://USER:PASSWORD@HOST:PORT/VHOST');
+  if (!isDecodableUrl(url))
+    throw usageError(
+      'AMQP_URL is not a URL of the form amqp://USER:PASSWORD@HOST:PORT/VHOST',
+      'a % in the password is written as %25',
+    );
   return {
     url,
     exchange: flags.amqpExchange ?? (environment['AMQP_EXCHANGE'] || 'solstice.jobs'),

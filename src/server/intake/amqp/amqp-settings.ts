@@ -2,6 +2,7 @@
 // put into a message.
 
 import { ApiError } from '../../../api/errors.ts';
+import { isDecodableUrl } from '../../../base/decodable-url.ts';
 import type { ServerConfig } from '../../config.ts';
 
 export interface AmqpSettings {
@@ -44,10 +45,12 @@ export function amqpSettingsOf(config: ServerConfig, maxConcurrency: number | un
 
 /** The parser's own message has the URL, with its password. */
 function assertUrl(url: string): void {
-  if (URL.canParse(url)) return;
-  throw new ApiError('InvalidRequest', 'amqpUrl (AMQP_URL) is not a URL: amqp://USER:PASSWORD@HOST:PORT/VHOST', {
-    field: 'amqpUrl',
-  });
+  if (isDecodableUrl(url)) return;
+  throw new ApiError(
+    'InvalidRequest',
+    'amqpUrl (AMQP_URL) is not a URL: amqp://USER:PASSWORD@HOST:PORT/VHOST; a % in the password is written as %25',
+    { field: 'amqpUrl' },
+  );
 }
 
 /** The address for logs and messages: without user name and password. */
