@@ -54,6 +54,14 @@ describe.each(shells)('the runner in %s', (shell) => {
     expect(guest.text('stdout')).toBe('in job.sh\n');
   });
 
+  it('is not misled by variables of the job that have the names of its own', async () => {
+    const env = 'export here=/ program=other CDPATH=/tmp\n';
+    const script = 'echo "$here $program $BERTH_WORKDIR" | sed "s|$PWD|W|"\n';
+    const guest = await begin({ program: 'job.sh', env, work: { 'job.sh': script, other: 'echo no\n' } });
+    expect(await guest.finish()).toBe(0);
+    expect(guest.text('stdout')).toBe('/ other W\n');
+  });
+
   it('says which file is missing', async () => {
     const guest = await begin({ program: 'no/such.sh' });
     expect(await guest.finish()).toBe(127);

@@ -21,19 +21,21 @@ cd "$here" || exit 1
 if [ "$given" = program ]; then
   echo 0 2>/dev/null >/proc/self/oom_score_adj
   [ -n "$HOME" ] || export HOME=/root
-  # It may set parameters: variables with names that a shell cannot export.
-  shift $#
-  . ./env
-  [ $# -eq 0 ] || set -- env "$@"
-  export SOLSTICE_WORKDIR="$here/work" BERTH_WORKDIR="$here/work"
   cd work || exit 126
+  berth_work=$here/work
+  berth_program=$program
+  # It may set anything, also parameters: variables with names that a shell cannot export.
+  shift $#
+  . ../env
+  [ $# -eq 0 ] || set -- env "$@"
+  export SOLSTICE_WORKDIR="$berth_work" BERTH_WORKDIR="$berth_work"
   [ -f ../script ] && exec "$@" sh ../script
-  if [ ! -f "./$program" ]; then
-    echo "berth: the work directory has no file $program" >&2
+  if [ ! -f "./$berth_program" ]; then
+    echo "berth: the work directory has no file $berth_program" >&2
     exit 127
   fi
-  [ -x "./$program" ] && exec "$@" "./$program"
-  exec "$@" sh "./$program"
+  [ -x "./$berth_program" ] && exec "$@" "./$berth_program"
+  exec "$@" sh "./$berth_program"
 fi
 
 bootid=
