@@ -96,10 +96,11 @@ function attemptText(attempt: JobAttempt, nowMs: number): string {
   return `${number}  ${instance}${host === undefined ? '' : ` on ${host}`}  ${what}${why}`;
 }
 
-function heldText({ status }: Job, nowMs: number): string | undefined {
+function heldText({ spec, status }: Job, nowMs: number): string | undefined {
   const { heldUntilMs, instance } = status;
   if (heldUntilMs === undefined || instance === undefined || heldUntilMs <= nowMs) return undefined;
-  return `instance ${instance} stays for ${age(heldUntilMs - nowMs)}: berth ssh ${instance}; end it early: berth rm ${instance}`;
+  const way = spec.sshKeys.length > 0 ? 'ssh' : 'console'; // without a key nobody is let in by ssh
+  return `instance ${instance} stays for ${age(heldUntilMs - nowMs)}: berth ${way} ${instance}; end it early: berth rm ${instance}`;
 }
 
 function firstLine(script: string): string {

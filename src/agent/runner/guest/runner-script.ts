@@ -78,8 +78,8 @@ checked=$3
 serial=
 if [ "$given" != given ]; then
   echo -500 2>/dev/null >/proc/self/oom_score_adj
-  # Its own memory, so that a program that fills the disk does not end it.
-  mount -t tmpfs -o size=8m,mode=700 berth-run "$spool" 2>/dev/null
+  # Its own memory, so that a program that fills the disk does not end it. No file may have the name of the source: busybox would mount that.
+  mount -t tmpfs -o size=8m,mode=700 tmpfs "$spool" 2>/dev/null || mount -F tmpfs -o size=8m swap "$spool" 2>/dev/null
   findport
   exec 4<>"$port" || exit 1
   # After the open: some systems forget the settings of a port that is closed.
