@@ -6,6 +6,11 @@ export class MemoryRunStorage implements RunStorage {
   /** By `nameOf`. */
   readonly #files = new Map<string, Buffer>();
 
+  /** All of it, at once. */
+  textOf(file: RunFile): string {
+    return this.#of(file).toString();
+  }
+
   size(file: RunFile): Promise<number> {
     return Promise.resolve(this.#of(file).byteLength);
   }

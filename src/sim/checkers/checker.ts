@@ -33,6 +33,8 @@ export interface Facts {
   readonly serverLives?: readonly ServerLife[];
   /** Absent: there is no broker. */
   readonly messages?: MessageFacts | undefined;
+  /** What the control planes have of the log of an instance's run. */
+  readonly runLog?: (instanceId: string) => string;
 }
 
 export interface MessageFacts {

@@ -95,13 +95,15 @@ class MessagesChecker implements Checker {
     return undefined;
   }
 
-  #unrestOfJob({ status: { phase, result } }: Job): string | undefined {
+  #unrestOfJob({ spec: { request }, status: { phase, result } }: Job): string | undefined {
     const { broker } = this.#messages;
     if (!isFinal(phase)) return undefined;
     if (result === undefined) return 'has ended without a result';
     if (result.exchange === 'waiting' || result.reply === 'waiting') return 'has a result that is not sent';
     if (result.exchange === 'confirmed' && !broker.storedResult(result.messageId))
       return 'has a result that is called confirmed, and no queue had it';
+    if (result.reply === 'confirmed' && !broker.stored(request?.replyTo ?? '', result.messageId))
+      return 'has an answer that is called confirmed, and its queue never had it';
     if (result.exchange === 'unrouted' && broker.resultsBound)
       return 'has a result that is not sent, and a queue waits';
     return undefined;

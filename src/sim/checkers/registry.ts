@@ -13,6 +13,7 @@ import { eligibleChecker } from './eligible.ts';
 import { idempotencyChecker } from './idempotency.ts';
 import { jobsChecker } from './jobs.ts';
 import { limitsChecker } from './limits.ts';
+import { logsChecker } from './logs.ts';
 import { leftoversChecker } from './leftovers.ts';
 import { messagesChecker } from './messages.ts';
 import { monotonicChecker } from './monotonic.ts';
@@ -50,4 +51,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   volumesChecker,
   jobsChecker,
   messagesChecker,
+  logsChecker,
 ];

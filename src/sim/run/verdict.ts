@@ -48,6 +48,7 @@ export interface VerdictOptions {
   readonly servers: () => readonly { readonly name: string; readonly cache: Cache | undefined }[];
   readonly epilogue: () => Epilogue;
   readonly messages: MessageFacts | undefined;
+  readonly runLog: (instanceId: string) => string;
   /** The number of commits after which everything is counted again. */
   readonly recountEvery: number;
 }

@@ -184,6 +184,7 @@ export class World {
       serverLives: this.#serverLives,
       servers: () => this.controlPlanes,
       epilogue: () => this.epilogue,
+      runLog: (instanceId) => this.#runStorage.textOf({ instanceId, part: 'log' }),
       messages: this.#broker && { broker: this.#broker, requests: this.#requests },
       recountEvery: recountEvery[this.size],
     });
