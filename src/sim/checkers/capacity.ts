@@ -1,5 +1,6 @@
 // Invariant 1: no provider is allocated beyond (total − reserved) × ratio after any commit. When an operator shrinks an inventory below
 // its use, no later commit may make the excess larger. Counted here from allocations; core's own sums are under test.
+// A host that registers twice within one commit may have been larger in between, which no event shows: a lying agent, then the true one.
 
 import type { Inventory, Provider } from '../../core/state/records.ts';
 import type { Commit, RecordEvent } from '../history.ts';
@@ -34,9 +35,11 @@ class CapacityChecker implements Checker {
   onCommit({ events }: Commit): string | undefined {
     const touched = new Set<string>();
     const shrunk = new Set<string>();
+    const twice = new Set(events.filter(isOfSeveralSessions).map(({ after }) => nameOf(after)));
     for (const event of events) this.#note(event, { touched, shrunk });
     for (const id of touched) {
-      const fault = this.#faultOf(id, shrunk.has(id));
+      const host = this.#facts.state.get('provider', `providers/${id}`)?.host;
+      const fault = this.#faultOf(id, shrunk.has(id) || twice.has(host));
       if (fault !== undefined) return fault;
     }
     return undefined;
@@ -101,6 +104,15 @@ class CapacityChecker implements Checker {
     const provider = this.#facts.state.get('provider', `providers/${id}`);
     return Math.max(0, sum - capacityOf(provider?.inventories[resourceClass]));
   }
+}
+
+/** Whether sessions of a host began and ended within the commit. */
+function isOfSeveralSessions({ before, after }: RecordEvent): boolean {
+  return before?.kind === 'host' && after?.kind === 'host' && after.status.epoch > before.status.epoch + 1;
+}
+
+function nameOf(record: RecordEvent['after']): string | undefined {
+  return record?.kind === 'host' ? record.metadata.name : undefined;
 }
 
 /** Placement's arithmetic, written a second time on purpose. */

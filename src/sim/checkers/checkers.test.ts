@@ -81,6 +81,14 @@ describe('invariant 1', () => {
     expect(commit(allocationKey('b'))).toBeUndefined();
     expect(commit(allocation('c', { VCPU: 1 }))).toMatch(/4 VCPU of 2/);
   });
+
+  it('does not blame a claim on a host that registered as a larger one and back within one commit', () => {
+    const { commit } = testHistory(capacityChecker);
+    const atEpoch = (epoch: number) => ({ ...host, status: { ...host.status, epoch } });
+    commit(host, provider);
+    expect(commit(atEpoch(3), { ...provider, generation: 4 }, allocation('a', { VCPU: 6 }))).toBeUndefined();
+    expect(commit(atEpoch(4), { ...provider, generation: 5 }, allocation('b', { VCPU: 1 }))).toMatch(/7 VCPU of 4/);
+  });
 });
 
 describe('invariant 2', () => {

@@ -114,6 +114,12 @@ describe('the result of a job', () => {
       'has a result that is not sent, and a queue waits',
     ],
     [
+      'called confirmed to reply_to',
+      ended({ exchange: 'confirmed', reply: 'confirmed' }),
+      'has an answer that is called confirmed, and its queue never had it',
+      { storedResult: () => true },
+    ],
+    [
       'called confirmed',
       ended({ exchange: 'confirmed' }),
       'has a result that is called confirmed, and no queue had it',
