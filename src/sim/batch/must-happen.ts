@@ -43,6 +43,13 @@ export const mustHappen: readonly string[] = [
   'guest-suspended',
   'watched',
   'watch-compacted',
+  'job-created',
+  'request-valid',
+  'request-invalid',
+  'request-conflicting',
+  'broker-restarted',
+  'broker-confirm-late',
+  'broker-confirm-lost',
 ];
 
 /** Rare events: only a batch of a thousand seeds must have seen them. */
@@ -51,4 +58,7 @@ export const mustHappenInMany: readonly string[] = [
   'restored-store-crash',
   'restored-agent-crash',
   'restored-server-crash',
+  'broker-delivery-lost',
+  'broker-acknowledgement-lost',
+  'broker-unrouted',
 ];

@@ -540,4 +540,52 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: 'return restoredVolume(record, nowMs);',
     replace: 'return record;',
   },
+
+  // ── jobs and messages ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'acknowledged-before-stored',
+    reenacts: 'a message is acknowledged before its job is durable, and a crash loses both',
+    invariant: 4,
+    file: 'server/intake/amqp/intake.ts',
+    find: 'await this.#store(message);\n      this.#acknowledged.add(message.deliveryTag);',
+    replace: 'this.#acknowledged.add(message.deliveryTag);\n      await this.#store(message);',
+  },
+  {
+    name: 'result-made-again',
+    reenacts: 'a result that is sent again is made again, and its receivers see two',
+    invariant: 4,
+    file: 'server/outbox/results/result-outbox.ts',
+    find: 'Buffer.from(body),\n    );\n  }\n\n  /** A queue that is gone',
+    replace:
+      'Buffer.from(JSON.stringify({ ...JSON.parse(body), completed_at: this.#parts.decider.clock.nowMs() })),\n    );\n  }\n\n  /** A queue that is gone',
+  },
+  {
+    name: 'piece-appended-twice',
+    reenacts: 'an agent that starts again sends some of a log twice, and it is there twice',
+    invariant: 9,
+    with: ['network-duplicate'],
+    rare: { hint: 14 },
+    file: 'server/runs/run-files.ts',
+    find: 'skip: size - offset,',
+    replace: 'skip: 0,',
+  },
+  {
+    name: 'end-of-log-unsent',
+    reenacts:
+      'a program has ended, and what it printed last is not waited for: actions/runner keeps two batches at its end',
+    invariant: 9,
+    rare: { hint: 2 },
+    file: 'agent/runner/keeper/run-upload.ts',
+    find: 'if (this.#sent >= size) {',
+    replace: 'if (complete || this.#sent >= size) {',
+  },
+  {
+    name: 'instance-without-verdict',
+    reenacts: 'the instance of an attempt goes, and what became of the attempt is written nowhere',
+    invariant: 3,
+    file: 'core/controllers/jobs/end-attempt.ts',
+    find: 'attempts: [...status.attempts.slice(0, -1), over],',
+    replace: 'attempts: status.attempts,',
+  },
 ];
