@@ -30,7 +30,7 @@ export function standing(job: Job, nowMs: number): string {
 /** What it waits for, or why it ended so; empty when there is nothing to say. */
 export function reasonOfJob({ status }: Job, nowMs: number): string {
   const { phase, queuePosition, estimatedStartMs, message = '' } = status;
-  if (phase === 'Succeeded') return '';
+  if (phase === 'Succeeded') return missingOf(status) ?? '';
   if (phase !== 'Queued') return message;
   const startsInMs = (estimatedStartMs ?? 0) - nowMs;
   return [
@@ -40,6 +40,11 @@ export function reasonOfJob({ status }: Job, nowMs: number): string {
   ]
     .filter((part) => part !== '')
     .join(', ');
+}
+
+/** What did not arrive of the log or artifacts of a program that has exited. */
+function missingOf({ reason, message }: Job['status']): string | undefined {
+  return reason === undefined || reason === 'Succeeded' || reason === 'ExitCode' ? undefined : message;
 }
 
 /** `1st`, `2nd`, `11th`. */
@@ -113,8 +118,12 @@ function firstLine(script: string): string {
 export function conclude(job: Job, nowMs: number, tell: (line: string) => void): void {
   const { metadata, status } = job;
   const { phase, exitCode, message = '' } = status;
-  if (phase === 'Succeeded') return;
   const name = `job "${metadata.name}"`;
+  const missing = exitCode === undefined ? undefined : missingOf(status);
+  if (phase === 'Succeeded') {
+    if (missing !== undefined) tell(`${name}: ${missing}`);
+    return;
+  }
   const held = heldText(job, nowMs);
   const advice = held ?? `see: berth job show ${metadata.name}, berth job logs ${metadata.name}`;
   switch (phase) {
@@ -129,7 +138,7 @@ export function conclude(job: Job, nowMs: number, tell: (line: string) => void):
     default:
       if (exitCode === undefined || exitCode === 0)
         throw new CommandError(exitCodes.jobInfrastructure, `${name} could not be carried out: ${message}`, { advice });
-      tell(`${name} failed with exit code ${exitCode}`);
+      tell(`${name} failed with exit code ${exitCode}${missing === undefined ? '' : `; ${missing}`}`);
       if (held !== undefined) tell(`  ${held}`);
       throw new CommandExit(exitCode);
   }

@@ -43,7 +43,7 @@ function testJob(status: object, { spec = {}, metadata = {} }: { spec?: object; 
       createdAtMs: testNowMs - 90_000,
       ...metadata,
     },
-    spec: { label: 'tiny', script: 'make', env: {}, artifacts: [], ...spec },
+    spec: { label: 'tiny', script: 'make', env: {}, artifacts: [], sshKeys: [], ...spec },
     status: { phase: 'Queued', attempt: 0, attempts: [], ...status },
   };
 }
@@ -195,10 +195,21 @@ describe('berth job run', () => {
     ],
     ['had no host', { phase: 'Failed', message: 'its guest did not boot' }, 125, 'could not be carried out: its guest'],
     [
+      'succeeded with artifacts that are too large',
+      {
+        phase: 'Succeeded',
+        exitCode: 0,
+        reason: 'ArtifactsTooLarge',
+        message: 'the artifacts are larger than 9 bytes',
+      },
+      0,
+      'berth: job "ci": the artifacts are larger than 9 bytes',
+    ],
+    [
       'is held',
       { phase: 'Failed', exitCode: 1, instance: 'ci-1', heldUntilMs: testNowMs + 1_800_000 },
       1,
-      'stays for 30m: berth ssh ci-1',
+      'stays for 30m: berth console ci-1; end it early: berth rm ci-1',
     ],
   ];
   it.each(ends)('has its own exit code and message when the job %s', async (_, status, exitCode, message) => {

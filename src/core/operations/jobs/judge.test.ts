@@ -59,6 +59,13 @@ describe('an attempt is over', () => {
       'Succeeded',
     ],
     [
+      'with exit code 0, and says what is missing',
+      instanceWith('Running', { state: 'ended', outcome: 'exited', exitCode: 0, reason: 'ArtifactsTooLarge' }),
+      0,
+      'succeeded',
+      'ArtifactsTooLarge',
+    ],
+    [
       'with another exit code',
       instanceWith('Exited', { state: 'ended', outcome: 'exited', exitCode: 3 }),
       0,

@@ -126,14 +126,20 @@ function cancelledVerdict({ status: { cancel } }: Job, instance: Instance, nowMs
   return nowMs >= cancel.atMs + patience ? verdict : undefined;
 }
 
+/** A reason of a program that exited says what is missing of its log or artifacts. */
 function verdictOf(run: RunStatus): Verdict {
   const { outcome, exitCode, reason, message } = run;
   const code = exitCode === undefined ? {} : { exitCode };
   switch (outcome) {
     case 'exited':
       return exitCode === 0
-        ? { outcome: 'succeeded', reason: 'Succeeded', message: message ?? 'the program succeeded', ...code }
-        : { outcome: 'failure', reason: 'ExitCode', message: message ?? exitMessage(exitCode ?? 255), ...code };
+        ? { outcome: 'succeeded', reason: reason ?? 'Succeeded', message: message ?? 'the program succeeded', ...code }
+        : {
+            outcome: 'failure',
+            reason: reason ?? 'ExitCode',
+            message: message ?? exitMessage(exitCode ?? 255),
+            ...code,
+          };
     case 'cancelled':
       return { outcome: 'cancelled', reason: reason ?? 'Cancelled', message: message ?? 'it was stopped', ...code };
     case 'timedOut':
