@@ -1,13 +1,14 @@
 // What a user does with a guest of the Debian 12 image, the same for each driver.
 
 import { execFileSync } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { BuiltImage } from '../src/agent/images/build/build.ts';
-import { runBerth, startFleet } from './processes.ts';
+import { type Fleet, runBerth, startFleet } from './processes.ts';
 
-export const reached = 'ready when cloud-init has ended, reached by ssh and by commands without a way to its host';
+export const reached =
+  'ready when cloud-init has ended, reached by ssh and by commands without a way to its host; and it runs a job';
 
 interface DebianRun {
   readonly image: BuiltImage;
@@ -98,7 +99,38 @@ export async function runDebianUnderBerth({ image, directory, driver, agent = {}
     expect(await berth('ip', 'deb')).toMatchObject({ stdout: '10.0.2.15\n' });
     await fleet.client.delete('instance', 'deb');
     await fleet.gone('deb');
+    await runJob(fleet, directory, { key, berth });
   } finally {
     await fleet.stop();
   }
+}
+
+/** A job with artifacts, whose instance is held because its program fails: in cloud-init's guest, on a network without a way out. */
+async function runJob(
+  fleet: Fleet,
+  directory: string,
+  { key, berth }: { readonly key: string; readonly berth: (...words: string[]) => ReturnType<typeof runBerth> },
+): Promise<void> {
+  const script = [
+    'echo "as $(id -un) in $(pwd) with $WORD"; echo warned >&2',
+    'setsid sh -c "while :; do sleep 1; done" &',
+    'mkdir build; seq 1 200000 >build/numbers; seq 1 20000; printf unfinished; exit 3',
+  ].join('\n');
+  const options = ['--artifacts', 'build/*', '-e', "WORD=it's", '--hold', '10m', '--ssh-key', `${key}.pub`];
+  const ran = await berth('job', 'run', 'debian-12', '-n', 'deb-job', ...options, '--', script);
+  const numbers = (count: number): string => Array.from({ length: count }, (_, i) => `${i + 1}\n`).join('');
+  expect(ran).toMatchObject({
+    code: 3,
+    stdout: `as root in /var/lib/berth/run/work with it's\n${numbers(20_000)}unfinished`,
+    stderr: expect.stringMatching(/^warned\n.*failed with exit code 3\n.*berth ssh deb-job-1/),
+  });
+  expect(await berth('ssh', '-i', key, 'deb-job-1', '--', 'sudo ls /var/lib/berth/run/work')).toMatchObject({
+    stdout: 'build\n',
+    code: 0,
+  });
+  const to = join(directory, 'artifacts');
+  expect(await berth('job', 'artifacts', 'get', 'deb-job', '-o', to)).toMatchObject({ code: 0 });
+  expect(await readFile(join(to, 'build', 'numbers'), 'utf8')).toBe(numbers(200_000));
+  expect(await berth('rm', 'deb-job-1')).toMatchObject({ code: 0 });
+  await fleet.gone('deb-job-1');
 }

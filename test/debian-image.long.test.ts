@@ -45,5 +45,9 @@ ls /etc/ssh/ssh_host_*_key
     }
   }, 600_000);
 
-  it(`runs under Berth and QEMU: ${reached}`, () => runDebianUnderBerth({ image, directory, driver: 'qemu' }), 600_000);
+  it(
+    `runs under Berth and QEMU: ${reached}`,
+    () => runDebianUnderBerth({ image, directory, driver: 'qemu' }),
+    1_200_000,
+  );
 });

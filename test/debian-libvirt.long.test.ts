@@ -34,6 +34,6 @@ describe.skipIf(reason !== undefined)(`the Debian 12 image${reason === undefined
         driver: 'libvirt',
         agent: { libvirtUri: `qemu:///system?socket=${daemon.path}`, libvirtNetwork: 'user' },
       }),
-    600_000,
+    1_200_000,
   );
 });
