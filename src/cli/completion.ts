@@ -125,14 +125,16 @@ function valuesOf(place: Argument | Option, names: ReadonlyMap<string, readonly 
 }
 
 /** Placeholders whose values are the first words of the description: `Never or OnFailure; default: Never`. */
-const spelledOut: readonly string[] = ['level', 'policy', 'recipe'];
+const spelledOut: readonly string[] = ['level', 'policy', 'recipe', 'cause'];
 
 function valuesIn(description: string): readonly string[] {
   return description.replace(/;.*/, '').split(/, | or /);
 }
 
+/** A label is an alias or the name of an image. */
 function valueWord(place: Argument | Option): string {
-  return 'flags' in place ? (/[<[]([a-z]+)/.exec(place.flags)?.[1] ?? '') : place.name();
+  const word = 'flags' in place ? (/[<[]([a-z]+)/.exec(place.flags)?.[1] ?? '') : place.name();
+  return word === 'label' ? 'image' : word;
 }
 
 /** Names that fit the command line. Empty for a server that does not respond in time. */

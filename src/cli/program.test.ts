@@ -937,10 +937,14 @@ describe('berth complete', () => {
   );
   it('offers no instance as the value of a flag where files are copied', async () =>
     expect(await offered('cp', '--identity', 'w')).toEqual([]));
+  it('asks the server for the images of a job, with their aliases', async () =>
+    expect(await offered('job', 'run', '')).toEqual(await offered('run', '')));
   it('knows the drivers', async () =>
     expect(await offered('run', 'tiny', '--driver', '')).toEqual(expect.arrayContaining(['qemu', 'zones'])));
   it('knows the words that a description spells out', async () =>
     expect(await offered('run', 'tiny', '--restart-policy', '')).toEqual(['Never', 'OnFailure']));
+  it('knows the causes of retries', async () =>
+    expect(await offered('job', 'run', '--retry-on', '')).toEqual(['infrastructure', 'failure']));
   it('knows the words that an option may be', async () =>
     expect(await offered('exec', 'web', '--by', '')).toEqual(['host', 'ssh']));
   it.each([

@@ -18,7 +18,7 @@ export const RunRepository = Type.Object(
     url: Type.String({
       pattern: '^https?://[^\\s/?#@\\u0000-\\u001f]+(/[^\\s?#\\u0000-\\u001f]*)?$',
       maxLength: 2048,
-      description: 'http: or https:, without user name or password',
+      description: 'an http or https URL without user name or password',
     }),
     commit: Type.String({
       pattern: '^([0-9a-f]{40}|[0-9a-f]{64})$',

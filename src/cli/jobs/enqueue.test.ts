@@ -58,7 +58,10 @@ describe('berth enqueue', () => {
   it('checks the request before it is published', async () => {
     const words = ['enqueue', '--repo-url', 'ssh://git.test/app', '--commit-sha', commit];
     const { stderr, exitCode } = await runBerth(words, { environment: { AMQP_URL: 'amqp://127.0.0.1:1' } });
-    expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining('repo_url must be: http:') });
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 2,
+      stderr: expect.stringContaining('repo_url must be: an http or https URL'),
+    });
   });
 });
 

@@ -65,7 +65,7 @@ export function withJobOptions(command: Command): Command {
     .option('--retries <count>', 'further attempts after the first; default: 2')
     .option(
       '--retry-on <cause>',
-      `what is retried: ${retryCauses.join(' or ')}; may be repeated; default: infrastructure`,
+      `${retryCauses.join(' or ')}; what is retried; may be repeated; default: infrastructure`,
       collect,
       [],
     )
@@ -89,6 +89,8 @@ export function withJobOptions(command: Command): Command {
 
 export interface NewJob {
   readonly name?: string;
+  /** As the file has it. */
+  readonly project?: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly spec: Partial<JobSpec>;
 }
@@ -122,6 +124,7 @@ export async function jobOf(
     );
   return {
     ...(name === undefined ? {} : { name }),
+    ...(file.project === undefined ? {} : { project: file.project }),
     labels: { ...file.labels, ...parseLabels('--label', options.label) },
     spec,
   };
@@ -180,26 +183,32 @@ function limitsOf({ timeout, retries, retryOn, hold, priority }: JobOptions, inF
 
 interface JobFile {
   readonly name?: string;
+  readonly project?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly spec?: Partial<JobSpec>;
 }
 
 /** A whole resource, with `metadata` and `spec`, or only the spec. The server checks the values. */
 async function readJobFile(cli: Cli, path: string): Promise<JobFile> {
-  const value = await parseYaml(await readTextFile(cli, path, { what: 'the job', bytesMax: 1024 * 1024 }), path);
-  if (!isRecord(value)) throw usageError(`${path} has no fields of a job`, 'docs/jobs.md has an example');
+  const from = path === '-' ? 'standard input' : path;
+  const value = await parseYaml(await readTextFile(cli, path, { what: 'the job', bytesMax: 1024 * 1024 }), from);
+  if (!isRecord(value)) throw usageError(`${from} has no fields of a job`, 'docs/jobs.md has an example');
   const whole = 'spec' in value || 'metadata' in value || 'kind' in value;
-  if (!whole) return { spec: await checkedSpec(value, path) };
+  if (!whole) return { spec: await checkedSpec(value, from) };
   const { kind = 'job', metadata = {}, spec } = value;
-  assertKnown(Object.keys(value), ['kind', 'metadata', 'spec', 'schemaVersion', 'status'], `${path}: a job`);
-  if (kind !== 'job') throw usageError(`${path}: kind must be job, not "${String(kind).slice(0, 80)}"`);
-  if (!isRecord(spec)) throw usageError(`${path}: spec is missing`, 'docs/jobs.md has an example');
-  if (!isRecord(metadata)) throw usageError(`${path}: metadata must have fields`, 'write metadata: {name: ci-1}');
-  const { name, labels = {} } = metadata;
-  if (name !== undefined && typeof name !== 'string') throw usageError(`${path}: metadata.name must be a text`);
-  if (!isRecord(labels)) throw usageError(`${path}: metadata.labels must have fields`, 'write labels: {team: web}');
-  const named = name === undefined ? {} : { name };
-  return { ...named, labels: labels as Job['metadata']['labels'], spec: await checkedSpec(spec, path) }; // the server checks them
+  assertKnown(Object.keys(value), ['kind', 'metadata', 'spec', 'schemaVersion', 'status'], `${from}: a job`);
+  if (kind !== 'job') throw usageError(`${from}: kind must be job, not "${String(kind).slice(0, 80)}"`);
+  if (!isRecord(spec)) throw usageError(`${from}: spec is missing`, 'docs/jobs.md has an example');
+  if (!isRecord(metadata)) throw usageError(`${from}: metadata must have fields`, 'write metadata: {name: ci-1}');
+  const { Metadata } = await import('../../api/resources/metadata.ts');
+  assertKnown(Object.keys(metadata), Object.keys(Metadata.properties), `${from}: the metadata of a job`);
+  const { name, project, labels = {} } = metadata;
+  if (name !== undefined && typeof name !== 'string') throw usageError(`${from}: metadata.name must be a text`);
+  if (project !== undefined && typeof project !== 'string')
+    throw usageError(`${from}: metadata.project must be a text`);
+  if (!isRecord(labels)) throw usageError(`${from}: metadata.labels must have fields`, 'write labels: {team: web}');
+  const named = { ...(name === undefined ? {} : { name }), ...(project === undefined ? {} : { project }) };
+  return { ...named, labels: labels as Job['metadata']['labels'], spec: await checkedSpec(spec, from) }; // the server checks them
 }
 
 async function checkedSpec(value: Record<string, unknown>, path: string): Promise<Partial<JobSpec>> {

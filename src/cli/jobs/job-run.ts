@@ -33,8 +33,13 @@ export function runCommand(cli: Cli): Command {
     .action(async (first: string | undefined, rest: readonly string[], options: RunOptions, command: Command) => {
       if (options.output !== 'table' && !options.detach) throw usageError('-o needs --detach');
       const words = argumentsOf(command, first === undefined ? [] : [first, ...rest]);
-      const { name, labels, spec } = await jobOf(cli, words, options);
+      const { name, project, labels, spec } = await jobOf(cli, words, options);
       const session = await openSession(cli, command);
+      if (project !== undefined && project !== session.project)
+        throw usageError(
+          `the file is of project "${project}", and the command of project "${session.project}"`,
+          `add --project ${project}, or remove metadata.project`,
+        );
       const job = await attempting(
         'create the job',
         () =>

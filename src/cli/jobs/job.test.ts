@@ -317,6 +317,16 @@ describe('berth job run -f', () => {
       'the spec of a job has no field "timeoutMS"\n  did you mean "timeoutMs"?',
     ],
     ['an unknown field of the resource', 'spec: {script: x}\nmetadat: {}\n', 'a job has no field "metadat"'],
+    [
+      'an unknown field of the metadata',
+      'metadata: {nme: x}\nspec: {script: x}\n',
+      'the metadata of a job has no field "nme"\n  did you mean "name"?',
+    ],
+    [
+      'another project than that of the command',
+      'metadata: {project: web}\nspec: {script: x}\n',
+      'the file is of project "web", and the command of project "default"\n  add --project web',
+    ],
     ['another kind', 'kind: instance\nspec: {}\n', 'kind must be job, not "instance"'],
     ['no spec', 'kind: job\n', 'spec is missing'],
     ['a list', '- a\n', 'has no fields of a job'],
