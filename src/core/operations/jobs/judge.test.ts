@@ -160,6 +160,11 @@ describe('a cancelled attempt', () => {
     expect(judge(job, instance, nowMs).over).toBeUndefined();
     expect(judge(job, instance, nowMs + 10_000 + limits.late)).toMatchObject(over);
   });
+  it('says why its program was stopped', () => {
+    const instance = instanceWith('Stopping', { state: 'ended', outcome: 'cancelled', exitCode: 143 });
+    const verdict = { ...over.over, message: 'cancelled on request', exitCode: 143 };
+    expect(judge(job, instance, nowMs)).toMatchObject({ over: verdict });
+  });
   it('keeps the verdict of a program that ended by itself before', () => {
     const instance = instanceWith('Stopping', { state: 'ended', outcome: 'exited', exitCode: 0 });
     expect(judge(job, instance, nowMs)).toMatchObject({ over: { outcome: 'succeeded' } });

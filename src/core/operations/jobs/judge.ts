@@ -54,7 +54,8 @@ export function judge(job: Job, instance: Instance | undefined, nowMs: number): 
   }
   const run = instance.status.guest?.run;
   // What was cancelled and then lost is cancelled: it would not be tried again.
-  if (run?.state === 'ended' && !(run.outcome === 'lost' && job.status.cancel)) return { over: verdictOf(run) };
+  if (run?.state === 'ended' && !(run.outcome === 'lost' && job.status.cancel))
+    return { over: verdictOf(run, job.status.cancel) };
   const cancelled = cancelledVerdict(job, instance, nowMs);
   if (cancelled) return { over: cancelled };
   if (instance.metadata.deletionRequestedAtMs !== undefined) {
@@ -127,7 +128,7 @@ function cancelledVerdict({ status: { cancel } }: Job, instance: Instance, nowMs
 }
 
 /** A reason of a program that exited says what is missing of its log or artifacts. */
-function verdictOf(run: RunStatus): Verdict {
+function verdictOf(run: RunStatus, cancel: Job['status']['cancel']): Verdict {
   const { outcome, exitCode, reason, message } = run;
   const code = exitCode === undefined ? {} : { exitCode };
   switch (outcome) {
@@ -141,7 +142,12 @@ function verdictOf(run: RunStatus): Verdict {
             ...code,
           };
     case 'cancelled':
-      return { outcome: 'cancelled', reason: reason ?? 'Cancelled', message: message ?? 'it was stopped', ...code };
+      return {
+        outcome: 'cancelled',
+        reason: cancel?.reason ?? reason ?? 'Cancelled',
+        message: cancel?.message ?? message ?? 'it was stopped',
+        ...code,
+      };
     case 'timedOut':
       return { outcome: 'timedOut', reason: 'TimedOut', message: message ?? 'its time limit was over', ...code };
     default:
