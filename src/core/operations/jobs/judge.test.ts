@@ -145,6 +145,18 @@ describe('an attempt is over', () => {
   });
 });
 
+describe('the last words of a host', () => {
+  it.each([
+    ['are waited for when its clock is a little ahead', limits.lastWords, undefined],
+    ['are not waited for until a clock far ahead is reached', 1_000_000, { outcome: 'infrastructure' }],
+  ])('%s', (_, aheadMs, over) => {
+    const instance = instanceWith('Exited', { state: 'running' }, running('GuestShutdown', nowMs + aheadMs));
+    const judgement = judge(testJob('a', {}, { startedAtMs: nowMs }), instance, nowMs);
+    if (over === undefined) expect(judgement.over).toBeUndefined();
+    else expect(judgement.over).toMatchObject(over);
+  });
+});
+
 describe('a cancelled attempt', () => {
   const cancel: JobStatus['cancel'] = { atMs: nowMs, reason: 'CancelRequested', message: 'cancelled on request' };
   const job = testJob('a', {}, { cancel, startedAtMs: nowMs });
@@ -164,6 +176,10 @@ describe('a cancelled attempt', () => {
     const instance = instanceWith('Stopping', { state: 'ended', outcome: 'cancelled', exitCode: 143 });
     const verdict = { ...over.over, message: 'cancelled on request', exitCode: 143 };
     expect(judge(job, instance, nowMs)).toMatchObject({ over: verdict });
+  });
+  it('does not wait for a clock far ahead of this one to be reached', () => {
+    const ahead = testJob('a', {}, { cancel: { ...cancel, atMs: nowMs + 1_000_000 }, startedAtMs: nowMs });
+    expect(judge(ahead, instanceWith('Running', { state: 'running' }), nowMs)).toMatchObject(over);
   });
   it('keeps the verdict of a program that ended by itself before', () => {
     const instance = instanceWith('Stopping', { state: 'ended', outcome: 'exited', exitCode: 0 });

@@ -109,7 +109,7 @@ function judgeEnded({ status }: Instance, nowMs: number): Judgement {
   const state = status.guest?.run?.state;
   const waits = (state === 'running' || state === 'finishing') && reason !== hostLost && reason !== 'HostRemoved';
   if (waits) {
-    const leftMs = (running?.sinceMs ?? nowMs) + limits.lastWords - nowMs;
+    const leftMs = leftOf({ sinceMs: running?.sinceMs ?? nowMs, limitMs: limits.lastWords, nowMs });
     if (leftMs > 0) return { phase: 'Finishing', againMs: leftMs };
   }
   if (hopeless.has(reason)) return { over: { outcome: 'failure', reason, message } };
@@ -124,7 +124,13 @@ function cancelledVerdict({ status: { cancel } }: Job, instance: Instance, nowMs
   if (state !== 'running' && state !== 'finishing') return verdict; // never begun, or lost
   if (instance.metadata.deletionRequestedAtMs !== undefined) return verdict;
   const patience = (instance.spec.run?.graceMs ?? 0) + limits.late;
-  return nowMs >= cancel.atMs + patience ? verdict : undefined;
+  return leftOf({ sinceMs: cancel.atMs, limitMs: patience, nowMs }) > 0 ? undefined : verdict;
+}
+
+/** What is left of a short limit. `sinceMs` may come from a clock far ahead of this one: that is not waited for. */
+function leftOf(wait: { readonly sinceMs: number; readonly limitMs: number; readonly nowMs: number }): number {
+  const leftMs = wait.sinceMs + wait.limitMs - wait.nowMs;
+  return leftMs > 2 * wait.limitMs ? 0 : leftMs;
 }
 
 /** A reason of a program that exited says what is missing of its log or artifacts. */
