@@ -78,4 +78,15 @@ describe('a job at rest', () => {
     commit(...records);
     expect(unrest()).toEqual(fault === undefined ? [] : [fault]);
   });
+
+  it('may wait for a host that is gone since a restore', () => {
+    const conditions = [
+      { type: 'Running', status: 'Unknown' as const, reason: 'Restored', message: 'not told of yet', sinceMs: 0 },
+    ];
+    const { commit, unrest, dead } = testHistory(jobsChecker);
+    commit(jobWith('Placing', [attempt]), { ...instance, status: { ...instance.status, conditions } });
+    expect(unrest()).toEqual(['job a stays Placing in attempt 1']);
+    dead.add('h1');
+    expect(unrest()).toEqual([]);
+  });
 });

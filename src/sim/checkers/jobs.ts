@@ -4,6 +4,8 @@
 import type { Instance } from '../../api/resources/instance.ts';
 import { isFinal, type Job } from '../../api/resources/job.ts';
 import { jobLabel } from '../../core/operations/jobs/attempt.ts';
+import { conditionOf } from '../../core/state/conditions.ts';
+import { restored } from '../../core/state/guest-phase.ts';
 import type { Commit, RecordEvent } from '../history.ts';
 import type { Checker, Facts } from './checker.ts';
 
@@ -97,7 +99,13 @@ function unrestOf(
     if (left) return 'has ended, and its instance is still there';
     return metadata.deletionRequestedAtMs === undefined || instance ? undefined : 'is deleted, and its record stays';
   }
+  // Nobody knows what runs on a host that has not come back since a restore; such an attempt is given up after an hour.
+  if (isDead(instance?.status.host ?? '') && runningReasonOf(instance) === restored) return undefined;
   if (status.phase !== 'Queued') return `stays ${status.phase} in attempt ${status.attempt}`;
   if (instance?.status.phase === 'Pending' || status.reason !== undefined) return undefined;
   return 'waits without saying why';
+}
+
+function runningReasonOf(instance: Instance | undefined): string | undefined {
+  return instance && conditionOf(instance.status.conditions, 'Running')?.reason;
 }
