@@ -8,13 +8,11 @@
 import { ApiError } from '../../../api/errors.ts';
 import type { Instance } from '../../../api/resources/instance.ts';
 import { isFinal, type Job, type JobAttempt, type JobPhase, type JobStatus } from '../../../api/resources/job.ts';
-import { attemptName, attemptSpec, jobLabel, imageWordOf, runsOnLabel } from '../../operations/jobs/attempt.ts';
+import { beginAttempt } from '../../operations/jobs/begin-attempt.ts';
 import { judge } from '../../operations/jobs/judge.ts';
-import { createInstance } from '../../operations/instance.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange, type NewEvent } from '../../state/events.ts';
 import { jobsOf } from '../../state/jobs.ts';
-import { keys } from '../../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 import { type Controller, keysOfKind } from '../controller.ts';
@@ -24,8 +22,6 @@ import { again, instanceOf, put, sleepMsMax } from './job-parts.ts';
 
 /** A project at its quota is looked at again this often. */
 const quotaRetryMs = 5_000;
-/** As many earlier hosts are avoided; more could leave none. */
-const avoidedMax = 8;
 
 export const job: Controller = {
   name: 'job',
@@ -55,30 +51,17 @@ function currentAttempt({ status }: Job): JobAttempt | undefined {
   return last !== undefined && last.outcome === undefined ? last : undefined;
 }
 
-/** Creates the instance of the next attempt. */
+/** Creates the instance of the next attempt; most often the first came with the job itself. */
 function begin(snapshot: Snapshot, entry: Entry<Job>, ctx: Context): Plan {
-  const { metadata, spec, status } = entry.value;
+  const { status } = entry.value;
   if (status.cancel) {
     const { reason, message } = status.cancel;
     return finish(entry, { outcome: 'cancelled', reason, message }, [], ctx);
   }
   const leftMs = (status.retryAtMs ?? 0) - ctx.nowMs;
   if (leftMs > 0) return again(leftMs);
-  const number = status.attempt + 1;
-  const name = freeInstanceName(snapshot, entry.value, number);
-  const input = {
-    project: metadata.project,
-    name,
-    labels: { ...metadata.labels, [jobLabel]: metadata.name, [runsOnLabel]: imageWordOf(spec) },
-    spec: attemptSpec(spec, failedHosts(status)),
-  };
   try {
-    const { plan, key } = createInstance(snapshot, input, ctx);
-    const created = plan.changes.find((change) => change.key === key)?.value;
-    if (created?.kind !== 'instance') return emptyPlan;
-    const attempt = { number, instance: name, instanceId: created.metadata.id, createdAtMs: ctx.nowMs };
-    const { retryAtMs: _retryAtMs, reason: _reason, message: _message, exitCode: _exitCode, ...kept } = status;
-    const next: JobStatus = { ...kept, attempt: number, instance: name, attempts: [...status.attempts, attempt] };
+    const { plan, status: next } = beginAttempt(snapshot, entry.value, ctx);
     return { ...plan, changes: [...plan.changes, put(entry, next)] };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
@@ -98,26 +81,13 @@ function cannotBegin(entry: Entry<Job>, error: ApiError, ctx: Context): Plan {
   };
 }
 
-function freeInstanceName(snapshot: Snapshot, { metadata }: Job, number: number): string {
-  for (let tries = 0; ; tries++) {
-    const name = attemptName(metadata.name, number, tries);
-    if (!snapshot.get('instance', keys.instance(metadata.project, name))) return name;
-  }
-}
-
-/** Where earlier attempts ended for a reason that was not the program's. */
-function failedHosts({ attempts }: JobStatus): string[] {
-  const hosts = attempts.flatMap(({ host, outcome }) => (outcome === 'infrastructure' && host ? [host] : []));
-  return [...new Set(hosts)].slice(-avoidedMax);
-}
-
 /** Takes in what the instance of the attempt says. */
 function follow(snapshot: Snapshot, entry: Entry<Job>, attempt: JobAttempt, ctx: Context): Plan {
   const instance = instanceOf(snapshot, entry.value, attempt);
   const judgement = judge(entry.value, instance?.value, ctx.nowMs);
   if (judgement.over) return endAttempt(snapshot, entry, { attempt, instance, verdict: judgement.over }, ctx);
-  const { phase, message, againMs } = judgement;
-  const next = followed(entry.value, attempt, instance?.value, { phase, message }, ctx);
+  const { phase, againMs } = judgement;
+  const next = followed(entry.value, attempt, instance?.value, { phase }, ctx);
   const changes: Change[] = next === undefined ? [] : [put(entry, next)];
   if (next !== undefined && next.phase !== entry.value.status.phase)
     changes.push(eventChange(entry.value, phaseEvent(next), ctx));
@@ -138,14 +108,14 @@ function followed(
   { status }: Job,
   attempt: JobAttempt,
   instance: Instance | undefined,
-  now: { readonly phase: JobPhase; readonly message: string | undefined },
+  now: { readonly phase: JobPhase },
   ctx: Context,
 ): JobStatus | undefined {
   const started = now.phase === 'Running' || now.phase === 'Finishing';
   const host = instance?.status.host ?? attempt.host;
   const startedAtMs = started ? (attempt.startedAtMs ?? ctx.nowMs) : attempt.startedAtMs;
-  // Messages with numbers of the fleet change all the time while it waits; those of the queue say it best (`berth queue`).
-  const message = now.phase === 'Queued' ? (status.message ?? now.message) : undefined;
+  // Why its instance waits changes all the time, and is read from there when somebody asks (operations/jobs/outlook.ts).
+  const { reason, message } = now.phase === 'Queued' ? status : {};
   const same =
     status.phase === now.phase &&
     host === attempt.host &&
@@ -161,7 +131,8 @@ function followed(
   return {
     ...kept,
     phase: now.phase,
-    ...(message === undefined ? {} : { reason: 'Waiting', message }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(message === undefined ? {} : { message }),
     ...(startedAtMs === undefined ? {} : { startedAtMs }),
     attempts: [...status.attempts.slice(0, -1), known],
   };

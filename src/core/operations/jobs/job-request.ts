@@ -13,7 +13,7 @@ import { unchanged } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import type { Decision } from '../decision.ts';
 import { imageWordOf } from './attempt.ts';
-import { createJob } from './job.ts';
+import { submitJob } from './submit-job.ts';
 
 /** Why a message is refused for good: programs read this, people the message beside it. */
 export type RefusalReason =
@@ -180,7 +180,7 @@ function created(
         : `runs_on "${request.runs_on}" is neither an alias nor a name of an image`,
       'runs_on',
     );
-  const decision = createJob(snapshot, { project, name, labels: {}, spec: jobSpecOf(input) }, ctx);
+  const decision = submitJob(snapshot, { project, name, labels: {}, spec: jobSpecOf(input) }, ctx);
   const made = decision.plan.changes.find((change) => change.key === decision.key)?.value;
   return { decision, id: made && 'metadata' in made ? made.metadata.id : '' };
 }

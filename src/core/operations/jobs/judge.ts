@@ -28,7 +28,7 @@ export interface Verdict {
 export type Judgement =
   | { readonly over: Verdict }
   /** It goes on; look again after `againMs` at the latest. */
-  | { readonly over?: undefined; readonly phase: JobPhase; readonly message?: string; readonly againMs: number };
+  | { readonly over?: undefined; readonly phase: JobPhase; readonly againMs: number };
 
 /** How long an attempt may stay in one state, in milliseconds. */
 export const limits = {
@@ -63,7 +63,7 @@ export function judge(job: Job, instance: Instance | undefined, nowMs: number): 
   }
   switch (instance.status.phase) {
     case 'Pending':
-      return { phase: 'Queued', ...messageOf(instance), againMs: hourMs };
+      return { phase: 'Queued', againMs: hourMs };
     case 'Scheduled':
       return until('Placing', (instance.status.scheduledAtMs ?? nowMs) + limits.preparing, nowMs, neverCameUp);
     case 'Starting':
@@ -194,10 +194,4 @@ function until(
   late: { readonly reason: string; readonly message: string },
 ): Judgement {
   return nowMs >= endMs ? lost(late.reason, late.message) : { phase, againMs: endMs - nowMs };
-}
-
-/** Why it waits for a host. */
-function messageOf({ status }: Instance): { readonly message?: string } {
-  const message = conditionOf(status.conditions, 'Scheduled')?.message;
-  return message === undefined ? {} : { message };
 }

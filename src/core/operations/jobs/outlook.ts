@@ -7,7 +7,9 @@
 import { isFinal, type Job } from '../../../api/resources/job.ts';
 import type { Context } from '../../state/context.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../../state/snapshot.ts';
+import { conditionOf } from '../../state/conditions.ts';
 import { jobsOf } from '../../state/jobs.ts';
+import { keys } from '../../state/keys.ts';
 import { imageWordOf } from './attempt.ts';
 
 const samplesMax = 20;
@@ -19,6 +21,8 @@ export interface JobOutlook {
   readonly queuePosition?: number;
   /** Milliseconds since 1970. */
   readonly estimatedStartMs?: number;
+  /** Why it waits, where its own status does not say. */
+  readonly message?: string;
 }
 
 /**
@@ -30,8 +34,16 @@ export function jobOutlooks(snapshot: Snapshot, ctx: Pick<Context, 'nowMs' | 'po
   return (job) => {
     if (!isWaiting(job)) return {};
     replay ??= new Replay(snapshot, ctx);
-    return replay.outlookOf(job);
+    return { ...whyItWaits(snapshot, job), ...replay.outlookOf(job) };
   };
+}
+
+/** As its instance says. */
+function whyItWaits(snapshot: Snapshot, { metadata, status }: Job): Pick<JobOutlook, 'message'> {
+  if (status.message !== undefined || status.instance === undefined) return {};
+  const instance = snapshot.get('instance', keys.instance(metadata.project, status.instance))?.value;
+  const message = instance && conditionOf(instance.status.conditions, 'Scheduled')?.message;
+  return message === undefined ? {} : { message };
 }
 
 interface Line {

@@ -24,7 +24,8 @@ import {
 } from '../../../core/operations/plain-resource.ts';
 import { createHost, deleteHost, replaceHost } from '../../../core/operations/host.ts';
 import { createInstance, deleteInstance, replaceInstance } from '../../../core/operations/instance.ts';
-import { createJob, deleteJob } from '../../../core/operations/jobs/job.ts';
+import { deleteJob } from '../../../core/operations/jobs/job.ts';
+import { submitJob } from '../../../core/operations/jobs/submit-job.ts';
 import { createTask, deleteTask } from '../../../core/operations/task.ts';
 import { createVolume, deleteVolume, replaceVolume } from '../../../core/operations/volumes/volume.ts';
 import type { Context } from '../../../core/state/context.ts';
@@ -100,7 +101,7 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
         const message = `spec.${field} is set by Berth when a message or a webhook makes a job; leave it out`;
         throw new ApiError('InvalidRequest', message, { field: `spec.${field}` });
       }
-      return createJob(snapshot, { ...input, spec }, ctx);
+      return submitJob(snapshot, { ...input, spec }, ctx);
     },
     replace() {
       throw new ApiError('MethodNotAllowed', 'a job cannot be changed; cancel it and create another');
