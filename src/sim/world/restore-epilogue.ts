@@ -92,9 +92,17 @@ export class Epilogue {
 
   /** Takes in what was committed since the restore. */
   note(events: readonly RecordEvent[]): void {
+    const told = new Set<string>();
     for (const { after } of events)
-      if (after?.kind === 'instance' && this.#ends.has(conditionOf(after.status.conditions, 'Running')?.reason ?? ''))
-        this.#endedSince.add(`${after.metadata.id}.${after.status.incarnation}`);
+      if (after?.kind === 'event' && this.#ends.has(after.spec.reason)) told.add(after.spec.subject.id);
+    for (const { before, after } of events) {
+      if (after?.kind !== 'instance') continue;
+      const { id } = after.metadata;
+      if (this.#ends.has(conditionOf(after.status.conditions, 'Running')?.reason ?? ''))
+        this.#endedSince.add(`${id}.${after.status.incarnation}`);
+      // Ended and placed again within one commit.
+      if (before?.kind === 'instance' && told.has(id)) this.#endedSince.add(`${id}.${before.status.incarnation}`);
+    }
   }
 
   /** What must never be. */
