@@ -53,14 +53,14 @@ class Document {
   }
 
   #operation(route: RouteDefinition): Json {
-    const { id, tag, summary, path, body, bodyOptional, bodyDescription, verb, answers } = route;
+    const { id, tag, summary, path, body, bodyOptional, bodyDescription, access, answers } = route;
     const parameters = [...paramsIn(path).map((name) => this.#pathParameter(name)), ...this.#query(route)];
     if (route.idempotencyKey !== undefined) parameters.push(this.#idempotencyKey(route.idempotencyKey));
     return {
       tags: [tag],
       operationId: id,
       summary,
-      ...(verb === 'open' ? { security: [] } : {}),
+      ...(access === 'open' ? { security: [] } : {}),
       ...(parameters.length > 0 ? { parameters } : {}),
       ...(body === undefined
         ? {}
@@ -137,13 +137,13 @@ class Document {
   }
 
   /** By status; routes with the same codes at one status share the response. */
-  #refusals({ errors = [], verb }: RouteDefinition): Json {
+  #refusals({ errors = [], access }: RouteDefinition): Json {
     const byStatus = new Map<number, Set<ErrorCode>>();
     for (const code of errors) {
       const { status } = errorCodes[code];
       byStatus.set(status, (byStatus.get(status) ?? new Set()).add(code));
     }
-    if (verb !== 'open') for (const code of usualErrors) byStatus.get(errorCodes[code].status)?.add(code);
+    if (access !== 'open') for (const code of usualErrors) byStatus.get(errorCodes[code].status)?.add(code);
     const special = [...byStatus].map(([status, set]) => {
       const codes = [...set].sort();
       return [status, this.#refusal(codes.join('Or'), codes.join(', '))] as const;
@@ -151,7 +151,7 @@ class Document {
     const usual = usualErrors.map((code) => `${errorCodes[code].status} ${code}`).join(', ');
     return {
       ...Object.fromEntries(special),
-      ...(verb === 'open' ? {} : { default: this.#refusal('Refused', `${usual}, or another code of the list`) }),
+      ...(access === 'open' ? {} : { default: this.#refusal('Refused', `${usual}, or another code of the list`) }),
     };
   }
 

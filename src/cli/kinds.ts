@@ -1,5 +1,6 @@
 // How each kind of resource is listed: its names on the command line, and its columns.
 
+import type { Binding } from '../api/resources/binding.ts';
 import type { Event } from '../api/resources/event.ts';
 import type { Group } from '../api/resources/group.ts';
 import type { Host } from '../api/resources/host.ts';
@@ -9,8 +10,10 @@ import type { Job } from '../api/resources/job.ts';
 import type { Kind, ResourceByKind } from '../api/resources/index.ts';
 import type { Pool } from '../api/resources/pool.ts';
 import type { Project } from '../api/resources/project.ts';
+import type { Role } from '../api/resources/role.ts';
 import type { Size } from '../api/resources/size.ts';
 import type { Task } from '../api/resources/task.ts';
+import type { Token } from '../api/resources/token.ts';
 import type { Volume } from '../api/resources/volume.ts';
 import type { HostUsage, ProjectUsage } from '../api/usage.ts';
 import { rulesOfGroup } from './fleet/group-rules.ts';
@@ -43,6 +46,9 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   task: taskColumns,
   volume: volumeColumns,
   job: jobColumns,
+  token: tokenColumns,
+  role: roleColumns,
+  binding: bindingColumns,
   event: eventColumns,
 };
 
@@ -57,6 +63,9 @@ export const kinds: readonly Kind[] = [
   'task',
   'volume',
   'job',
+  'token',
+  'role',
+  'binding',
   'event',
 ];
 const shortNames: Readonly<Record<string, Kind>> = { vm: 'instance', vms: 'instance', inst: 'instance', img: 'image' };
@@ -284,6 +293,48 @@ function volumeColumns({ nowMs }: ViewFacts): Column<Volume>[] {
     { header: 'HOST', value: ({ status }) => status.host ?? '' },
     { header: 'INSTANCE', value: ({ status }) => status.attachedTo?.instance ?? '' },
     { header: 'SNAPSHOTS', value: ({ spec }) => spec.snapshots.join(',') },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+  ];
+}
+
+function tokenColumns({ nowMs }: ViewFacts): Column<Token>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'ID', importance: 'minor', value: ({ status }) => status.tokenId },
+    { header: 'ROLE', value: ({ spec }) => spec.role ?? (spec.share ? `share of ${spec.share.instance}` : '') },
+    { header: 'PROJECT', value: ({ spec }) => spec.project ?? '' },
+    {
+      header: 'EXPIRES',
+      value: ({ spec: { expiresAtMs } }) =>
+        expiresAtMs === undefined ? 'never' : expiresAtMs <= nowMs ? 'expired' : `in ${age(expiresAtMs - nowMs)}`,
+    },
+    {
+      header: 'LAST USE',
+      value: ({ status: { lastUsedAtMs } }) => (lastUsedAtMs === undefined ? 'never' : age(nowMs - lastUsedAtMs)),
+    },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+  ];
+}
+
+function roleColumns({ nowMs }: ViewFacts): Column<Role>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'RESOURCES', value: ({ spec }) => Object.keys(spec.rules).join(',') },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    { header: 'DESCRIPTION', importance: 'minor', value: ({ spec }) => spec.description },
+  ];
+}
+
+function bindingColumns({ nowMs }: ViewFacts): Column<Binding>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'ROLE', value: ({ spec }) => spec.role },
+    { header: 'PROJECT', value: ({ spec }) => spec.project ?? '(fleet)' },
+    {
+      header: 'SUBJECTS',
+      importance: 'major',
+      value: ({ spec }) => spec.subjects.map(({ kind, name }) => `${kind}:${name}`).join(','),
+    },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
   ];
 }

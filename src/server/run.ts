@@ -203,6 +203,7 @@ function httpParts(
   return {
     routes: [...routes, ...access.routes],
     access,
+    snapshot: decider.cache,
     identify: (authorization) => identityOf(secrets, authorization),
     epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
     acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),

@@ -5,7 +5,9 @@ import { silentLogger } from '../base/log.ts';
 import { systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import type { Registration } from '../api/agent-protocol.ts';
 import { createClient, type FetchLike } from '../api/client/client.ts';
+import type { Principal } from '../core/access/principal.ts';
 import { keys } from '../core/state/keys.ts';
+import type { Snapshot } from '../core/state/snapshot.ts';
 import { defaultPolicy, type Policy } from '../core/state/context.ts';
 import { testAgentId } from '../core/testing.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
@@ -26,7 +28,7 @@ export function testStore(): Store {
   return createMemoryStore();
 }
 
-/** Bears `operator` as the operator's token and `host:<name>` as a host's. */
+/** Its tokens are `operator`, `host:<name>` for a host, and `token:<name>` for each `token` that is stored. */
 export async function startTestServer(
   options: {
     store?: Store;
@@ -65,10 +67,9 @@ export async function startTestServer(
     {
       routes: [...plane.routes, ...access.routes],
       access,
+      snapshot: plane.decider.cache,
       identify(authorization) {
-        if (authorization === 'Bearer operator') return { role: 'operator', name: 'operator' };
-        const host = /^Bearer host:(.*)$/.exec(authorization ?? '')?.[1];
-        return host === undefined ? undefined : { role: 'host', host };
+        return testPrincipal(authorization, plane.decider.cache);
       },
       epochOf: (host) => plane.decider.cache.committed('host', keys.host(host))?.value.status.epoch,
       acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
@@ -97,6 +98,16 @@ export async function startTestServer(
       await store.close();
     },
   };
+}
+
+/** Who the bearer of a test token is. */
+export function testPrincipal(authorization: string | undefined, snapshot: Snapshot): Principal | undefined {
+  const text = /^Bearer (.*)$/.exec(authorization ?? '')?.[1];
+  if (text === 'operator') return { kind: 'admin' };
+  const [kind, name = ''] = text?.split(':') ?? [];
+  if (kind === 'host') return { kind: 'host', host: name };
+  const token = kind === 'token' ? snapshot.get('token', keys.token(name))?.value : undefined;
+  return token && { kind: 'token', name, uid: token.metadata.id, tokenId: token.status.tokenId };
 }
 
 export function testRegistration(changes: Partial<Registration> = {}): Registration {

@@ -1,5 +1,6 @@
 // The registry of resources. A new one is a file and a line here; routes, documentation and client follow.
 
+import { type Binding, bindingDefinition } from './binding.ts';
 import { type Event, eventDefinition } from './event.ts';
 import { type Group, groupDefinition } from './group.ts';
 import { type Host, hostDefinition } from './host.ts';
@@ -8,8 +9,10 @@ import { type Instance, instanceDefinition } from './instance.ts';
 import { type Job, jobDefinition } from './job.ts';
 import { type Pool, poolDefinition } from './pool.ts';
 import { type Project, projectDefinition } from './project.ts';
+import { type Role, roleDefinition } from './role.ts';
 import { type Size, sizeDefinition } from './size.ts';
 import { type Task, taskDefinition } from './task.ts';
+import { type Token, tokenDefinition } from './token.ts';
 import { type Volume, volumeDefinition } from './volume.ts';
 
 export const resourceDefinitions = {
@@ -23,6 +26,9 @@ export const resourceDefinitions = {
   task: taskDefinition,
   volume: volumeDefinition,
   job: jobDefinition,
+  token: tokenDefinition,
+  role: roleDefinition,
+  binding: bindingDefinition,
   event: eventDefinition,
 } as const;
 
@@ -37,6 +43,9 @@ export interface ResourceByKind {
   task: Task;
   volume: Volume;
   job: Job;
+  token: Token;
+  role: Role;
+  binding: Binding;
   event: Event;
 }
 

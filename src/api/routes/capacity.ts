@@ -6,7 +6,7 @@ import { Capacity, CapacityQuestion } from '../capacity.ts';
 import { QueueList } from '../queue.ts';
 import { HostProviders, ProjectUsage, UsagePage } from '../usage.ts';
 import { queryParameters } from './parameters.ts';
-import { json, route } from './route.ts';
+import { json, needs, route } from './route.ts';
 
 const tag = 'capacity';
 
@@ -29,7 +29,7 @@ export const capacityRoutes = {
     tag,
     method: 'GET',
     path: '/v1/usage',
-    verb: 'read',
+    access: needs('host', 'read'),
     summary: 'Show the resources of hosts, and how much is allocated',
     query: {
       host: Type.Optional(Type.String({ description: 'only this one' })),
@@ -43,7 +43,7 @@ export const capacityRoutes = {
     tag,
     method: 'GET',
     path: '/v1/hosts/:host/providers',
-    verb: 'read',
+    access: needs('host', 'read'),
     summary: 'Show the providers of a host, and their allocations',
     query: {},
     answers: { 200: json(HostProviders) },
@@ -54,7 +54,7 @@ export const capacityRoutes = {
     tag,
     method: 'GET',
     path: '/v1/projects/:project/usage',
-    verb: 'read',
+    access: needs('project', 'read'),
     summary: "Show the usage that counts against a project's quota, even if it has none",
     query: {},
     answers: { 200: json(ProjectUsage) },
@@ -64,7 +64,7 @@ export const capacityRoutes = {
     tag,
     method: 'GET',
     path: '/v1/queue',
-    verb: 'read',
+    access: needs('instance', 'read', 'read-placement'),
     summary: 'List pending instances in queue order, with the reasons',
     query: {
       project: queryParameters.ofProject,
@@ -77,7 +77,7 @@ export const capacityRoutes = {
     tag,
     method: 'GET',
     path: '/v1/capacity',
-    verb: 'read',
+    access: needs('instance', 'create', 'read-placement'),
     summary:
       'Show how many more instances fit, of the request or of each size; what is stranded; and the effect of losing hosts',
     query: {
@@ -97,7 +97,7 @@ export const capacityRoutes = {
     tag,
     method: 'POST',
     path: '/v1/capacity',
-    verb: 'read',
+    access: needs('instance', 'create', 'read-placement'),
     summary: 'The same, for requests that a query string cannot express',
     query: {},
     body: CapacityQuestion,
@@ -108,7 +108,7 @@ export const capacityRoutes = {
     tag,
     method: 'GET',
     path: '/v1/candidates',
-    verb: 'read',
+    access: needs('host', 'read'),
     summary: 'List the hosts that fit a request, the best first; nothing is reserved',
     query: {
       ...asked,
@@ -122,7 +122,7 @@ export const capacityRoutes = {
     tag,
     method: 'POST',
     path: '/v1/candidates',
-    verb: 'read',
+    access: needs('host', 'read'),
     summary: 'The same, for requests that a query string cannot express',
     query: {},
     body: CandidateQuestion,

@@ -14,7 +14,7 @@ export const hookRoutes = {
     tag: 'jobs',
     method: 'POST',
     path: '/v1/hooks/:hook',
-    verb: 'open',
+    access: 'open',
     summary: 'Deliver a webhook of a forge: jobs are created by the rules of the hook',
     body: anyObject,
     bodyDescription:

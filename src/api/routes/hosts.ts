@@ -1,7 +1,7 @@
 // Routes about one host, in addition to those of every resource.
 
 import { HostToken } from '../host-token.ts';
-import { json, route } from './route.ts';
+import { json, needs, route } from './route.ts';
 
 export const hostRoutes = {
   token: route({
@@ -9,7 +9,7 @@ export const hostRoutes = {
     tag: 'hosts',
     method: 'POST',
     path: '/v1/hosts/:host/token',
-    verb: 'write', // a client with write access may act for a host
+    access: needs('host', 'issue-token'), // a client with write access may act for a host
     summary: "The token for a host's agent; the host need not exist yet",
     query: {},
     answers: { 200: json(HostToken) },

@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { ImageSpec } from '../resources/image.ts';
 import { queryParameters } from './parameters.ts';
 import { resourceSchemas } from './resource-schemas.ts';
-import { json, route } from './route.ts';
+import { json, needs, route } from './route.ts';
 
 const tag = 'images';
 const Image = resourceSchemas.image.resource;
@@ -25,7 +25,7 @@ export const imageRoutes = {
     tag,
     method: 'POST',
     path: '/v1/images/:name/from-instance',
-    verb: 'write',
+    access: needs('image', 'create', 'update'),
     summary: 'Create an image from the disk of an instance that does not run; the last line has the image or the error',
     query: { instance: Type.String({ description: 'its name or id' }), project: queryParameters.project },
     answers: {
@@ -45,7 +45,7 @@ export const imageRoutes = {
     tag,
     method: 'PUT',
     path: '/v1/images/:name/content',
-    verb: 'write',
+    access: needs('image', 'create', 'update'),
     summary: 'Upload the file of an image, in pieces; the last piece creates or updates the image',
     query: {
       checksum: Type.String({ description: '`sha256:<64 hex>` of the whole file' }),

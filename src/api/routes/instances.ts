@@ -1,5 +1,6 @@
 // Routes below instances, in addition to those of every resource: batches, explanations, logs, and access to guests.
 
+import type { Verb } from '../access.ts';
 import { Type } from 'typebox';
 import { Ticket, TicketRequest } from '../access-protocol.ts';
 import { errorSchema } from '../error-schema.ts';
@@ -7,7 +8,7 @@ import { Explanation } from '../explanation.ts';
 import { instanceBatchMax } from '../instance-batch.ts';
 import { queryParameters } from './parameters.ts';
 import { resourceSchemas } from './resource-schemas.ts';
-import { json, type QuerySchemas, route } from './route.ts';
+import { json, needs, type QuerySchemas, route } from './route.ts';
 
 const tag = 'instances';
 const { project, hostLimit, hostOffset } = queryParameters;
@@ -36,12 +37,14 @@ function wayIn<const P extends string, Q extends QuerySchemas>(way: {
   readonly path: P;
   readonly summary: string;
   readonly query: Q;
+  readonly verb: Verb;
 }) {
+  const { verb, ...rest } = way;
   return route({
-    ...way,
+    ...rest,
     tag,
     method: 'GET',
-    verb: 'write',
+    access: needs('instance', verb),
     query: { project, ...way.query },
     answers: { 101: { description: 'a WebSocket with the subprotocol berth.v1: docs/access.md' } },
     errors: ['NotFound', 'Conflict', 'HostUnreachable', 'TooManyRequests'],
@@ -54,6 +57,7 @@ export const waysIn = {
     id: 'openConsole',
     path: '/v1/instances/:name/console',
     summary: 'Its serial console',
+    verb: 'console',
     query: {
       offset: wholeNumber('begin at this byte of its log'),
       history: wholeNumber('or this many bytes before its end'),
@@ -63,6 +67,7 @@ export const waysIn = {
     id: 'openExec',
     path: '/v1/instances/:name/exec',
     summary: 'A command in it',
+    verb: 'exec',
     query: {
       session: Type.Optional(Type.String({ description: 'one that was begun before' })),
       received: wholeNumber('and how much of its output was received'),
@@ -72,9 +77,16 @@ export const waysIn = {
     id: 'openPorts',
     path: '/v1/instances/:name/ports/:port',
     summary: 'A TCP connection to one of its ports',
+    verb: 'forward',
     query: {},
   }),
-  vnc: wayIn({ id: 'openVnc', path: '/v1/instances/:name/vnc', summary: 'Its screen, as RFB', query: {} }),
+  vnc: wayIn({
+    id: 'openVnc',
+    path: '/v1/instances/:name/vnc',
+    summary: 'Its screen, as RFB',
+    verb: 'screen',
+    query: {},
+  }),
 } as const;
 
 export const instanceRoutes = {
@@ -83,7 +95,7 @@ export const instanceRoutes = {
     tag,
     method: 'POST',
     path: '/v1/instances/batch',
-    verb: 'write',
+    access: needs('instance', 'create'),
     summary: 'Create many, each accepted or refused on its own; all durable in the response',
     query: {},
     body: NewInstanceBatch,
@@ -98,7 +110,7 @@ export const instanceRoutes = {
     tag,
     method: 'GET',
     path: '/v1/instances/:name/explain',
-    verb: 'read',
+    access: needs('instance', 'read'),
     summary: 'Explain its placement, and what would change it',
     query: { project, limit: hostLimit, continue: hostOffset },
     answers: { 200: json(Explanation) },
@@ -109,7 +121,7 @@ export const instanceRoutes = {
     tag,
     method: 'POST',
     path: '/v1/instances/:name/tickets',
-    verb: 'write',
+    access: needs('instance', 'exec', 'console', 'forward', 'screen'),
     summary: 'Issue a ticket for a browser: one connection to the guest, within a minute',
     query: { project },
     body: TicketRequest,
@@ -121,7 +133,7 @@ export const instanceRoutes = {
     tag,
     method: 'GET',
     path: '/v1/instances/:name/log',
-    verb: 'read',
+    access: needs('instance', 'logs'),
     summary: 'Read its console log',
     query: {
       project,

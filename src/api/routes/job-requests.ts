@@ -5,7 +5,7 @@ import { DeadLetter } from '../dead-letter.ts';
 import { JobRequest, jobRequestBytesMax } from '../job-request.ts';
 import { queryParameters } from './parameters.ts';
 import { resourceSchemas } from './resource-schemas.ts';
-import { json, route } from './route.ts';
+import { json, needs, route } from './route.ts';
 
 const tag = 'jobs';
 const { project } = queryParameters;
@@ -17,7 +17,7 @@ export const jobRequestRoutes = {
     tag,
     method: 'POST',
     path: '/v1/job-requests',
-    verb: 'write',
+    access: needs('job', 'create'),
     summary: 'Create the job of a JobRequest; one with the same request_id is created once',
     query: { project },
     body: JobRequest,
@@ -34,7 +34,7 @@ export const deadLetterRoutes = {
     tag,
     method: 'GET',
     path: '/v1/dead-letters',
-    verb: 'read',
+    access: needs('dead-letter', 'read'),
     summary: 'List the messages of the broker that made no job',
     answers: {
       200: json(
@@ -51,7 +51,7 @@ export const deadLetterRoutes = {
     tag,
     method: 'GET',
     path: '/v1/dead-letters/:name',
-    verb: 'read',
+    access: needs('dead-letter', 'read'),
     summary: 'Read one, with its body',
     answers: { 200: json(DeadLetter) },
     errors: ['NotFound', 'Conflict', 'Unavailable'],
@@ -61,7 +61,7 @@ export const deadLetterRoutes = {
     tag,
     method: 'POST',
     path: '/v1/dead-letters/:name/retry',
-    verb: 'write',
+    access: needs('dead-letter', 'update'),
     summary: 'Publish it again where it came from, and remove it',
     answers: { 200: json(DeadLetter) },
     errors: ['NotFound', 'Conflict', 'Unavailable'],
@@ -71,7 +71,7 @@ export const deadLetterRoutes = {
     tag,
     method: 'DELETE',
     path: '/v1/dead-letters/:name',
-    verb: 'write',
+    access: needs('dead-letter', 'delete'),
     summary: 'Remove it',
     answers: { 200: json(DeadLetter) },
     errors: ['NotFound', 'Conflict', 'Unavailable'],

@@ -4,7 +4,7 @@
 import { Type } from 'typebox';
 import { queryParameters } from './parameters.ts';
 import { resourceSchemas } from './resource-schemas.ts';
-import { json, route } from './route.ts';
+import { json, needs, route } from './route.ts';
 
 const tag = 'jobs';
 const { project } = queryParameters;
@@ -23,7 +23,7 @@ export const jobRoutes = {
     tag,
     method: 'POST',
     path: '/v1/jobs/:name/cancel',
-    verb: 'write',
+    access: needs('job', 'update'),
     summary: 'Cancel it: SIGTERM, after a grace period SIGKILL, and its instance is removed',
     query: { project },
     answers: { 200: json(Job) },
@@ -34,7 +34,7 @@ export const jobRoutes = {
     tag,
     method: 'POST',
     path: '/v1/jobs/:name/retry',
-    verb: 'write',
+    access: needs('job', 'create'),
     summary: 'Create a new job with the spec of one that has ended',
     query: { project },
     answers: { 201: json(Job) },
@@ -45,7 +45,7 @@ export const jobRoutes = {
     tag,
     method: 'GET',
     path: '/v1/jobs/:name/log',
-    verb: 'read',
+    access: needs('job', 'logs'),
     summary:
       'Read its output, each line as TIME STREAM TAG TEXT: stdout or stderr, F for a full line, P for a part of one',
     query: {
@@ -67,7 +67,7 @@ export const jobRoutes = {
     tag,
     method: 'GET',
     path: '/v1/jobs/:name/artifacts',
-    verb: 'read',
+    access: needs('job', 'logs'),
     summary: 'Download its artifacts as a tar archive',
     query: { project, attempt },
     answers: { 200: { description: 'a tar archive', bytes: true } },
@@ -81,7 +81,7 @@ export const runRoutes = {
     tag: 'agent',
     method: 'PUT',
     path: '/v1/hosts/:host/runs/:name/:part',
-    verb: 'agent',
+    access: 'host',
     summary: 'Append bytes of the log or the artifacts of a run; `:name` is the id of its instance',
     query: {
       epoch: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'of the session' }),

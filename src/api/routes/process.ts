@@ -2,7 +2,7 @@
 // token.
 
 import { Type } from 'typebox';
-import { anyObject, json, route } from './route.ts';
+import { anyObject, json, needs, route } from './route.ts';
 
 const tag = 'process';
 const ok = Type.Object({ ok: Type.Boolean() });
@@ -22,7 +22,7 @@ export const processRoutes = {
     tag,
     method: 'GET',
     path: '/healthz',
-    verb: 'open',
+    access: 'open',
     summary: 'The process answers',
     answers: { 200: json(ok) },
   }),
@@ -31,7 +31,7 @@ export const processRoutes = {
     tag,
     method: 'GET',
     path: '/readyz',
-    verb: 'open',
+    access: 'open',
     summary: 'It follows the store',
     query: { verbose: Type.Boolean({ default: false, description: 'with the state of the systems around it' }) },
     answers: { 200: json(Ready) },
@@ -42,7 +42,7 @@ export const processRoutes = {
     tag,
     method: 'GET',
     path: '/metrics',
-    verb: 'open',
+    access: needs('metrics', 'read'),
     summary: 'Metrics of the process, in the format of Prometheus',
     answers: { 200: { description: 'done', text: true } },
   }),
@@ -51,7 +51,7 @@ export const processRoutes = {
     tag,
     method: 'GET',
     path: '/v1/version',
-    verb: 'open',
+    access: 'open',
     summary: 'Its version',
     answers: { 200: json(Type.Object({ version: Type.String() })) },
   }),
@@ -60,7 +60,7 @@ export const processRoutes = {
     tag,
     method: 'GET',
     path: '/openapi.json',
-    verb: 'open',
+    access: 'open',
     summary: 'This document',
     answers: { 200: json(anyObject) },
   }),

@@ -58,6 +58,9 @@ export const resourceSchemas: Readonly<Record<Kind, ResourceSchemas>> = {
   task: schemasOf(resourceDefinitions.task),
   volume: schemasOf(resourceDefinitions.volume),
   job: schemasOf(resourceDefinitions.job),
+  token: schemasOf(resourceDefinitions.token),
+  role: schemasOf(resourceDefinitions.role),
+  binding: schemasOf(resourceDefinitions.binding),
   event: schemasOf(resourceDefinitions.event),
 };
 

@@ -5,7 +5,7 @@ import { type Kind, resourceDefinitions } from '../resources/index.ts';
 import type { ResourceDefinition } from '../resources/metadata.ts';
 import { queryParameters } from './parameters.ts';
 import { resourceSchemas } from './resource-schemas.ts';
-import { json, route, type RouteDefinition } from './route.ts';
+import { json, needs, route, type RouteDefinition } from './route.ts';
 
 const { project, hostLimit, hostOffset } = queryParameters;
 
@@ -13,6 +13,8 @@ const planned = Type.Boolean({
   default: false,
   description: 'create nothing: answer with the result and an explanation of its placement',
 });
+
+const seenByPlace: ReadonlySet<Kind> = new Set<Kind>(['instance', 'job', 'task', 'group', 'volume', 'event']);
 
 /** The routes of one kind. All kinds have the same types; `verbs` says which routes a kind has. */
 export function resourceRoutes(kind: Kind) {
@@ -22,6 +24,9 @@ export function resourceRoutes(kind: Kind) {
   const tag = definition.plural;
   const collection = `/v1/${definition.plural}` as const;
   const single = `${collection}/:name` as const;
+  /** A fleet operator sees where they are, and no more. */
+  const placement = seenByPlace.has(kind) ? (['read-placement'] as const) : [];
+  const power = kind === 'instance' ? (['power'] as const) : [];
   /** Accepted everywhere, documented only where they have an effect. */
   const undocumented = (...names: readonly (string | false)[]): readonly string[] =>
     [definition.scope === 'fleet' && 'project', ...names].filter((each) => each !== false);
@@ -31,7 +36,7 @@ export function resourceRoutes(kind: Kind) {
       tag,
       method: 'GET',
       path: collection,
-      verb: 'read',
+      access: needs(kind, 'read', ...placement),
       summary: `List or watch ${definition.plural}`,
       query: {
         project: queryParameters.ofProject,
@@ -58,7 +63,7 @@ export function resourceRoutes(kind: Kind) {
       tag,
       method: 'GET',
       path: single,
-      verb: 'read',
+      access: needs(kind, 'read', ...placement),
       summary: 'Get one',
       query: { project },
       undocumented: undocumented(),
@@ -71,7 +76,7 @@ export function resourceRoutes(kind: Kind) {
       method: 'POST',
       answersBriefly: true,
       path: collection,
-      verb: 'write',
+      access: needs(kind, 'create'),
       summary: 'Create one; it is durable when the response is sent',
       query: {
         dryRun: kind === 'instance' ? planned : queryParameters.dryRun,
@@ -91,7 +96,7 @@ export function resourceRoutes(kind: Kind) {
       method: 'PUT',
       answersBriefly: true,
       path: single,
-      verb: 'write',
+      access: needs(kind, 'update', ...power),
       summary: 'Replace labels and spec',
       query: { project },
       undocumented: undocumented(),
@@ -106,7 +111,7 @@ export function resourceRoutes(kind: Kind) {
       method: 'DELETE',
       answersBriefly: true,
       path: single,
-      verb: 'write',
+      access: needs(kind, 'delete'),
       summary: 'Delete one',
       query: { project, ifRevision: queryParameters.ifRevision, force: queryParameters.force },
       undocumented: undocumented(kind !== 'host' && 'force'),

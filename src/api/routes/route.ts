@@ -2,10 +2,24 @@
 // It handles no request: src/server/http binds a handler to it.
 
 import { type TSchema, Type } from 'typebox';
+import type { AccessResource, Verb } from '../access.ts';
 import type { ErrorCode } from '../errors.ts';
 
-/** The permission that a caller needs; `agent`: the caller is the host in the path; `open`: none. */
-export type RouteVerb = 'read' | 'write' | 'agent' | 'open';
+/** One of the verbs on a resource, at least somewhere: the handler asks again, about each object. */
+export interface Needs {
+  readonly resource: AccessResource;
+  readonly verbs: readonly Verb[];
+}
+
+/**
+ * The permission that a caller needs. `host`: to be the host in the path; `self`: any valid credential, for what concerns only
+ * the caller; `open`: none.
+ */
+export type RouteAccess = Needs | 'host' | 'self' | 'open';
+
+export function needs(resource: AccessResource, ...verbs: readonly Verb[]): Needs {
+  return { resource, verbs };
+}
 
 /** The schemas of query parameters by name: optional, with a default, or required. */
 export type QuerySchemas = Readonly<Record<string, TSchema>>;
@@ -28,7 +42,7 @@ export interface RouteDefinition {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** `/v1/instances/:name`. The parameters are described in parameters.ts. */
   readonly path: string;
-  readonly verb: RouteVerb;
+  readonly access: RouteAccess;
   readonly summary: string;
   /** Other parameters are refused. Absent: the query is ignored. */
   readonly query?: QuerySchemas;

@@ -1,7 +1,7 @@
 // Routes about the store as a whole: its audit and its backup.
 
 import { AuditReport, AuditRequest } from '../audit.ts';
-import { json, route } from './route.ts';
+import { json, needs, route } from './route.ts';
 
 const tag = 'store';
 
@@ -11,7 +11,7 @@ export const storeRoutes = {
     tag,
     method: 'POST',
     path: '/v1/audit',
-    verb: 'write',
+    access: needs('fleet', 'read'),
     summary: 'List the inconsistencies of the fleet, with age and cause; with `apply` repair them',
     query: {},
     body: AuditRequest,
@@ -23,7 +23,7 @@ export const storeRoutes = {
     tag,
     method: 'GET',
     path: '/v1/backup',
-    verb: 'write', // only callers with full access may see it
+    access: needs('backup', 'create'), // only callers with full access may see it
     summary: 'Back up the store at one revision, secrets included, in the format that `berth restore` reads',
     query: {},
     answers: { 200: { description: 'lines of JSON', bytes: true } },

@@ -12,7 +12,18 @@ import { sharesOf } from '../queue/shares.ts';
 
 export function listQueue(
   snapshot: Snapshot,
-  { nowMs, limit, project }: { readonly nowMs: number; readonly limit: number; readonly project?: string | undefined },
+  {
+    nowMs,
+    limit,
+    project,
+    knows = () => true,
+  }: {
+    readonly nowMs: number;
+    readonly limit: number;
+    readonly project?: string | undefined;
+    /** Whether the caller may read instances of a project. Positions count those of all. */
+    readonly knows?: (project: string) => boolean;
+  },
 ): QueueList {
   const queue = queueOf(snapshot);
   const items: QueueItem[] = [];
@@ -21,7 +32,7 @@ export function listQueue(
   const gangs = new GangAnswers(snapshot);
   for (const [i, waiting] of queue.inOrder(nowMs).entries()) {
     const { project: owner } = waiting.line;
-    if (project !== undefined && owner !== project) continue;
+    if ((project !== undefined && owner !== project) || !knows(owner)) continue;
     waitingCount++;
     projects.add(owner);
     if (items.length >= limit) continue;

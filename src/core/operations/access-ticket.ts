@@ -2,6 +2,7 @@
 // control planes.
 
 import { ApiError } from '../../api/errors.ts';
+import type { Principal } from '../access/principal.ts';
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import type { Plan } from '../state/plan.ts';
@@ -16,6 +17,8 @@ export interface AccessTicket {
   /** `console`, `vnc`, `exec` or `ports/<port>`. */
   readonly way: string;
   readonly expiresAtMs: number;
+  /** Who got it: its use needs the rights that they have then. */
+  readonly by: Principal;
 }
 
 /** No project can have this name. */

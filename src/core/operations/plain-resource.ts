@@ -4,11 +4,13 @@
 import { assertContainerImage } from '../../api/container-image.ts';
 import { ApiError } from '../../api/errors.ts';
 import { instancesClass } from '../../api/resource-class.ts';
+import type { Binding } from '../../api/resources/binding.ts';
 import type { Group } from '../../api/resources/group.ts';
 import type { Image } from '../../api/resources/image.ts';
 import type { Labels, Metadata } from '../../api/resources/metadata.ts';
 import type { Pool } from '../../api/resources/pool.ts';
 import type { Project } from '../../api/resources/project.ts';
+import type { Role } from '../../api/resources/role.ts';
 import type { Size } from '../../api/resources/size.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
 import { schemaVersion } from '../state/upgrade.ts';
@@ -30,6 +32,8 @@ interface PlainByKind {
   readonly pool: Pool;
   readonly project: Project;
   readonly group: Group;
+  readonly role: Role;
+  readonly binding: Binding;
 }
 export type PlainKind = keyof PlainByKind;
 type PlainResource = PlainByKind[PlainKind];
@@ -42,6 +46,8 @@ const idPrefix: Readonly<Record<PlainKind, string>> = {
   pool: 'pool',
   project: 'proj',
   group: 'grp',
+  role: 'role',
+  binding: 'bind',
 };
 
 const keyOf: Readonly<Record<PlainKind, (of: { readonly project: string; readonly name: string }) => string>> = {
@@ -50,6 +56,8 @@ const keyOf: Readonly<Record<PlainKind, (of: { readonly project: string; readonl
   pool: ({ name }) => keys.pool(name),
   project: ({ name }) => keys.project(name),
   group: ({ project, name }) => keys.group(project, name),
+  role: ({ name }) => keys.role(name),
+  binding: ({ name }) => keys.binding(name),
 };
 
 /** Joins kind and spec of one type. */
@@ -59,6 +67,8 @@ const join: { readonly [K in PlainKind]: (head: Head, spec: PlainSpec<K>) => Pla
   pool: (head, spec) => ({ kind: 'pool', ...head, spec }),
   project: (head, spec) => ({ kind: 'project', ...head, spec }),
   group: (head, spec) => ({ kind: 'group', ...head, spec }),
+  role: (head, spec) => ({ kind: 'role', ...head, spec }),
+  binding: (head, spec) => ({ kind: 'binding', ...head, spec }),
 };
 
 export function createPlainResource<K extends PlainKind>(

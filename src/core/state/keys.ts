@@ -13,6 +13,9 @@ const folders = {
   task: 'tasks',
   volume: 'volumes',
   job: 'jobs',
+  token: 'tokens',
+  role: 'roles',
+  binding: 'bindings',
   event: 'events',
   provider: 'providers',
   allocation: 'allocations',
@@ -22,6 +25,7 @@ const folders = {
   controlPlane: 'control-planes',
   member: 'members',
   gate: 'gates',
+  credential: 'credentials',
   cluster: 'cluster',
   leader: 'leader',
   leaderLease: 'leader-lease',
@@ -67,11 +71,15 @@ export const keys = {
   task: (project: string, name: string): string => `tasks/${project}/${name}`,
   volume: (project: string, name: string): string => `volumes/${project}/${name}`,
   job: (project: string, name: string): string => `jobs/${project}/${name}`,
+  token: (name: string): string => `tokens/${name}`,
+  role: (name: string): string => `roles/${name}`,
+  binding: (name: string): string => `bindings/${name}`,
   event: (project: string, id: string): string => `events/${project}/${id}`,
   provider: (id: string): string => `providers/${id}`,
   allocation: (consumerId: string, incarnation: number): string => `allocations/${consumerId}.${incarnation}`,
   lease: (host: string): string => `leases/${host}`,
   gate: (name: string): string => `gates/${name}`,
+  credential: (tokenId: string): string => `credentials/${tokenId}`,
   removedHost: (name: string): string => `removed-hosts/${name}`,
   controlPlane: (machineId: string): string => `control-planes/${machineId}`,
   member: (name: string): string => `members/${name}`,
@@ -101,6 +109,9 @@ export function keyOf(record: AnyRecord): string {
     case 'image':
     case 'size':
     case 'pool':
+    case 'token':
+    case 'role':
+    case 'binding':
       return keys[record.kind](record.metadata.name);
     case 'provider':
       return keys.provider(record.id);
@@ -114,6 +125,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.controlPlane(record.machineId);
     case 'member':
       return keys.member(record.name);
+    case 'credential':
+      return keys.credential(record.tokenId);
     case 'gate':
       return keys.gate(record.name);
     case 'cluster':

@@ -94,6 +94,18 @@ export interface Member {
   readonly announcedAtMs: number;
 }
 
+/** Proves who has a token. Separate from `token`, so that no answer can contain it. */
+export interface Credential {
+  readonly kind: 'credential';
+  /** The public part of the token's text. */
+  readonly tokenId: string;
+  /** SHA-256 of the token's text, hexadecimal. */
+  readonly digest: string;
+  /** Name and id of the `token`: the credential of a deleted token opens nothing. */
+  readonly token: string;
+  readonly uid: string;
+}
+
 /** Rewritten by Plans that count towards one limit: two Plans decided on the same count conflict here. */
 export interface Gate {
   readonly kind: 'gate';
@@ -163,6 +175,7 @@ interface InternalByKind {
   controlPlane: ControlPlane;
   member: Member;
   gate: Gate;
+  credential: Credential;
 }
 
 export interface RecordByKind extends ResourceByKind, InternalByKind {}

@@ -3,20 +3,38 @@
 
 import { describeError } from '../../base/log.ts';
 import { ApiError } from '../../api/errors.ts';
-import { type Identity, may } from '../../core/access/access.ts';
+import { describePrincipal, nobody, type Principal } from '../../core/access/principal.ts';
+import { rightsOf } from '../../core/access/rights-of.ts';
+import type { Snapshot } from '../../core/state/snapshot.ts';
 import { badPath, type Route } from './route.ts';
 
 /** 1 MiB: the largest spec is 64 KiB of user-data and some. */
 export const bodyBytesMax = 1 << 20;
 
-/** Who asks, if this route is open to them; `host` is the one the path names. Throws `Unauthenticated` or `Forbidden`. */
-export function allow(route: Route, identity: Identity | undefined, host: string | undefined): Identity {
-  if (route.verb === 'open') return identity ?? { role: 'host', host: '' };
-  if (!identity) {
+/**
+ * Who asks, if this route is open to them at all; `host` is the one that the path names. What a handler is asked about each object
+ * comes later. Throws `Unauthenticated` or `Forbidden`.
+ */
+export function admit(
+  { access }: Pick<Route, 'access'>,
+  principal: Principal | undefined,
+  { host, snapshot }: { readonly host: string | undefined; readonly snapshot: Snapshot },
+): Principal {
+  if (access === 'open') return principal ?? nobody;
+  if (!principal)
     throw new ApiError('Unauthenticated', 'a valid token is needed: set one with "berth context set" or BERTH_TOKEN');
+  if (access === 'host') {
+    if (principal.kind === 'admin' || (principal.kind === 'host' && principal.host === host)) return principal;
+    throw new ApiError('Forbidden', `${describePrincipal(principal)} is not that host`);
   }
-  if (!may(identity, route.verb, host)) throw new ApiError('Forbidden', 'this token does not permit that');
-  return identity;
+  if (access === 'self') {
+    if (principal.kind === 'admin' || principal.kind === 'token') return principal;
+    throw new ApiError('Forbidden', `${describePrincipal(principal)} is not for this`);
+  }
+  const rights = rightsOf(principal, snapshot);
+  const { resource, verbs } = access;
+  if (verbs.some((verb) => rights.anywhere(verb, resource))) return principal;
+  throw new ApiError('Forbidden', `${describePrincipal(principal)} does not permit "${verbs[0]}" on ${resource}`);
 }
 
 /** Anything thrown, as one of our codes. What we did not foresee is `Internal`, and its text stays in the log. */

@@ -17,7 +17,7 @@ it('tells nobody without a token or a ticket which instances there are', async (
     access.open({
       path: `/v1/instances/${name}/console`,
       headers: { 'sec-websocket-protocol': [accessSubprotocol, ...protocols].join(', ') },
-      identity: undefined,
+      principal: undefined,
       signal: new AbortController().signal,
     });
   for (const name of ['there', 'nowhere']) {

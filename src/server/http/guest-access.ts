@@ -7,7 +7,9 @@ import { ApiError } from '../../api/errors.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { instanceRoutes, waysIn } from '../../api/routes/instances.ts';
 import { newId } from '../../base/ids.ts';
-import { type Identity, may } from '../../core/access/access.ts';
+import type { Verb } from '../../api/access.ts';
+import { assertMayOn } from '../../core/access/may.ts';
+import { nobody, type Principal } from '../../core/access/principal.ts';
 import { type AccessTicket, useTicket } from '../../core/operations/access-ticket.ts';
 import { type Decider, decideAndCommit } from '../decide.ts';
 import type { HostLinks } from './host-links.ts';
@@ -20,8 +22,8 @@ export interface AccessRequest {
   /** Path and query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** Who bears the Authorization header. */
-  readonly identity: Identity | undefined;
+  /** Whose credentials it has, if any. */
+  readonly principal: Principal | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -52,8 +54,7 @@ export function guestAccess(parts: {
     // A browser sends what it knows of us to whoever has it ask: only a ticket shows that its user meant it.
     if (request.headers['origin'] !== undefined)
       throw new ApiError('Forbidden', 'a browser needs a ticket: POST /v1/instances/{name}/tickets');
-    if (request.identity === undefined) throw new ApiError('Unauthenticated', 'a valid token is needed');
-    if (!may(request.identity, 'write')) throw new ApiError('Forbidden', 'this token does not permit that');
+    if (request.principal === undefined) throw new ApiError('Unauthenticated', 'a valid token is needed');
     return undefined;
   };
   const use = async (ticket: AccessTicket, { metadata, status }: Instance, way: string): Promise<void> => {
@@ -70,7 +71,9 @@ export function guestAccess(parts: {
         throw new ApiError('InvalidRequest', `the WebSocket must offer the subprotocol ${accessSubprotocol}`);
       const ticket = ticketOf(request);
       const query = new Query(searchParams).only(...queryNames(way));
-      const { value: instance } = findInstance(decider.cache, name, query.text('project'));
+      const caller = { principal: ticket?.by ?? request.principal ?? nobody };
+      const { value: instance } = findInstance(decider.cache, caller, name, query.text('project'));
+      assertMayOn(decider.cache, caller.principal, verbOf(way), instance);
       if (ticket !== undefined) await use(ticket, instance, way);
       const { host, incarnation } = instance.status;
       if (host === undefined) {
@@ -85,17 +88,33 @@ export function guestAccess(parts: {
       return links.open(host, asked, handshakeOf(request), request.signal);
     },
     routes: [
-      bind(instanceRoutes.ticket, ({ params, query, body: { way } }) => {
-        const { value } = findInstance(decider.cache, params.name, query.project);
+      bind(instanceRoutes.ticket, ({ params, query, body: { way } }, { caller }) => {
+        const { value } = findInstance(decider.cache, caller, params.name, query.project);
+        const { principal: by } = caller;
+        assertMayOn(decider.cache, by, verbOf(way), value);
         const expiresAtMs = Math.floor(decider.clock.nowMs()) + ticketLifeMs;
         const nonce = newId('tick', expiresAtMs, decider.prng);
         const { id: instanceId } = value.metadata;
         const { incarnation } = value.status;
-        const ticket = sealTicket(secret, { nonce, instanceId, incarnation, way, expiresAtMs });
+        const ticket = sealTicket(secret, { nonce, instanceId, incarnation, way, expiresAtMs, by });
         return { status: 201, json: { ticket, protocols: [accessSubprotocol, ticketPrefix + ticket], expiresAtMs } };
       }),
     ],
   };
+}
+
+/** `console`, `ports/80` → the verb that it needs. */
+function verbOf(way: string): Verb {
+  switch (way.split('/', 1)[0]) {
+    case 'console':
+      return 'console';
+    case 'vnc':
+      return 'screen';
+    case 'ports':
+      return 'forward';
+    default:
+      return 'exec';
+  }
 }
 
 /** What the query of a way may hold: `console`, `ports/80`. The host reads the values. */

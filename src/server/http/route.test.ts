@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { findRoute, type Route } from './route.ts';
 
 const routes: readonly Route[] = [
-  { method: 'GET', path: '/v1/hosts/:name', verb: 'open', handle: () => ({ status: 200, json: {} }) },
+  { method: 'GET', path: '/v1/hosts/:name', access: 'open', handle: () => ({ status: 200, json: {} }) },
 ];
 
 it('finds a route with what its path names', () => {

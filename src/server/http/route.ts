@@ -3,7 +3,7 @@
 import { ApiError } from '../../api/errors.ts';
 import { nearest } from '../../api/nearest.ts';
 import type { RouteDefinition } from '../../api/routes/route.ts';
-import type { Identity } from '../../core/access/access.ts';
+import type { Caller } from './caller.ts';
 import type { Source } from './connections/sink.ts';
 
 export interface RouteRequest {
@@ -12,7 +12,7 @@ export interface RouteRequest {
   /** Parsed JSON; undefined when there was no body. */
   readonly body: unknown;
   readonly headers: Readonly<Record<string, string | undefined>>;
-  readonly identity: Identity;
+  readonly caller: Caller;
   /** Aborts when the client is gone. */
   readonly signal: AbortSignal;
 }
@@ -53,7 +53,7 @@ export interface Route {
   readonly method: RouteDefinition['method'];
   /** `/v1/instances/:name`. */
   readonly path: string;
-  readonly verb: RouteDefinition['verb'];
+  readonly access: RouteDefinition['access'];
   /** How large a body it takes; default: exchange.ts. */
   readonly bodyBytesMax?: number;
   /** It takes application/octet-stream: `body` is then an async iterable of what comes, of any length. */

@@ -5,9 +5,10 @@ import { createServer, type Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ApiError } from '../../api/errors.ts';
 import { serversHeader } from '../../api/client/servers.ts';
-import type { Identity } from '../../core/access/access.ts';
+import type { Principal } from '../../core/access/principal.ts';
 import { nothingAt, refuseUnreadable, refuseUnusual } from './connections/refusals.ts';
-import { allow, bodyBytesMax, toApiError } from './exchange.ts';
+import type { Caller } from './caller.ts';
+import { admit, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
 import { pathOf, singleHeaders } from './request-parts.ts';
 import { Query, type Route, type RouteRequest } from './route.ts';
@@ -16,8 +17,8 @@ import { upgrade, type UpgradeParts } from './upgrades.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The owner of its token; undefined without a valid token. */
-    identity: Identity | undefined;
+    /** Whose credentials it has; undefined without valid ones. */
+    principal: Principal | undefined;
   }
 }
 
@@ -50,7 +51,7 @@ export async function serveHttp(
   readBodies(app, parts.routes);
   answerFaults(app, parts);
   refuseUnusual(app.server);
-  app.decorateRequest('identity');
+  app.decorateRequest('principal');
   admitRequests(app, parts);
   for (const route of parts.routes) if (!route.takesUnparsedJson) addRoute(app, route, parts);
   addUnparsed(app, parts);
@@ -138,8 +139,8 @@ function admitRequests(app: FastifyInstance, { connections, identify, routes }: 
     brief.has(method + routeOptions.url) && !url.includes('dryRun');
   app.addHook('onRequest', (request, reply, done) => {
     const { socket } = request.raw;
-    request.identity = identify(request.headers.authorization);
-    if (request.identity) connections.authenticate(socket);
+    request.principal = identify(request.headers.authorization);
+    if (request.principal) connections.authenticate(socket);
     else connections.busy(socket, (ended) => reply.raw.once('close', ended));
     const { host } = request.headers;
     const fault = host === undefined && request.raw.httpVersion === '1.1' ? noHost : undefined;
@@ -181,6 +182,7 @@ function describeListening(error: unknown, { host, port }: { readonly host: stri
 }
 
 function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
+  const { snapshot } = parts;
   const hasParams = route.path.includes(':');
   app.route({
     method: route.method,
@@ -189,7 +191,7 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
     // Before the body is read: a body without permission is not read.
     onRequest(request, _reply, done) {
       try {
-        allow(route, request.identity, hasParams ? paramsOf(request)['host'] : undefined);
+        admit(route, request.principal, { host: hasParams ? paramsOf(request)['host'] : undefined, snapshot });
         done();
       } catch (error) {
         done(toApiError(error));
@@ -197,10 +199,10 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
     },
     async handler(request, reply) {
       const params = hasParams ? paramsOf(request) : noParams;
-      const identity = allow(route, request.identity, params['host']);
-      const servers = route.verb === 'open' ? undefined : parts.servers?.();
+      const principal = admit(route, request.principal, { host: params['host'], snapshot });
+      const servers = route.access === 'open' ? undefined : parts.servers?.();
       if (servers !== undefined) reply.raw.setHeader(serversHeader, servers);
-      const answer = await route.handle(new ServedRequest(request, reply, { params, identity }));
+      const answer = await route.handle(new ServedRequest(request, reply, { params, principal }));
       if ('json' in answer) sendJson(answer, request, reply, parts.connections);
       else if ('lines' in answer && answer.texts) await sendTold(answer.status, answer.texts, reply, parts.log);
       else await sendStream(answer, request, reply, parts.log);
@@ -218,7 +220,7 @@ class ServedRequest implements RouteRequest {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly body: unknown;
-  readonly identity: Identity;
+  readonly caller: Caller;
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
   #headers: Readonly<Record<string, string | undefined>> | undefined;
@@ -226,14 +228,14 @@ class ServedRequest implements RouteRequest {
   constructor(
     request: FastifyRequest,
     reply: FastifyReply,
-    { params, identity }: { params: Readonly<Record<string, string>>; identity: Identity },
+    { params, principal }: { params: Readonly<Record<string, string>>; principal: Principal },
   ) {
     const { url, body } = request;
     const question = url.indexOf('?');
     this.params = params;
     this.query = question < 0 ? noQuery : new Query(new URLSearchParams(url.slice(question + 1)));
     this.body = body ?? {};
-    this.identity = identity;
+    this.caller = { principal, requestId: request.id, address: request.ip, face: 'http' };
     this.#request = request;
     this.#reply = reply;
   }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { routes } from '../../api/routes/registry.ts';
+import type { RouteDefinition } from '../../api/routes/route.ts';
 import type { ImageContent } from '../images/image-content.ts';
 import { startTestServer } from '../testing.ts';
 import { type GuestAccess, guestAccess } from './guest-access.ts';
@@ -12,8 +13,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const told = (all: readonly { method: string; path: string; verb: string }[]): string[] =>
-  all.map(({ method, path, verb }) => `${method} ${path} for ${verb}`).sort();
+const told = (all: readonly Pick<RouteDefinition, 'method' | 'path' | 'access'>[]): string[] =>
+  all.map(({ method, path, access }) => `${method} ${path} for ${JSON.stringify(access)}`).sort();
 
 it('serves every route of the registry, and none besides', () => {
   expect(told([...server.plane.routes, ...access.routes])).toEqual(told(routes.filter(({ upgrade }) => !upgrade)));

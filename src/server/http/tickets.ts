@@ -33,6 +33,7 @@ function isTicket(value: unknown): value is AccessTicket {
     typeof value['instanceId'] === 'string' &&
     typeof value['incarnation'] === 'number' &&
     typeof value['way'] === 'string' &&
-    typeof value['expiresAtMs'] === 'number'
+    typeof value['expiresAtMs'] === 'number' &&
+    isRecord(value['by'])
   );
 }

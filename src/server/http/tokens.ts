@@ -1,7 +1,7 @@
 // Tokens: one for operators, one for each host that can be made anew from the server's secret. Compared in constant time.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { Identity } from '../../core/access/access.ts';
+import type { Principal } from '../../core/access/principal.ts';
 
 export interface TokenSecrets {
   readonly operatorToken: string;
@@ -15,12 +15,12 @@ export function hostTokenOf(secret: Uint8Array, host: string): string {
 }
 
 /** Who bears this Authorization header, or undefined. */
-export function identityOf(secrets: TokenSecrets, authorization: string | undefined): Identity | undefined {
+export function identityOf(secrets: TokenSecrets, authorization: string | undefined): Principal | undefined {
   const token = /^Bearer ([A-Za-z0-9._~-]{1,512})$/i.exec(authorization ?? '')?.[1];
   if (token === undefined) return undefined;
-  if (equal(token, secrets.operatorToken)) return { role: 'operator', name: 'operator' };
+  if (equal(token, secrets.operatorToken)) return { kind: 'admin' };
   const host = /^berth-host\.([a-z0-9-]{1,63})\./.exec(token)?.[1];
-  if (host !== undefined && equal(token, hostTokenOf(secrets.secret, host))) return { role: 'host', host };
+  if (host !== undefined && equal(token, hostTokenOf(secrets.secret, host))) return { kind: 'host', host };
   return undefined;
 }
 

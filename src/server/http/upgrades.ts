@@ -5,15 +5,19 @@ import type { Duplex } from 'node:stream';
 import { ApiError } from '../../api/errors.ts';
 import type { Carried } from '../../base/carried.ts';
 import { describeError, type Logger } from '../../base/log.ts';
-import { type Identity, may } from '../../core/access/access.ts';
+import { agentRoutes } from '../../api/routes/agent.ts';
+import type { Principal } from '../../core/access/principal.ts';
+import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { Connections } from './connections/connections.ts';
 import { refuseConnection } from './connections/refusals.ts';
-import { toApiError } from './exchange.ts';
+import { admit, toApiError } from './exchange.ts';
 import type { GuestAccess } from './guest-access.ts';
 import { pathOf, singleHeaders } from './request-parts.ts';
 
 export interface UpgradeParts {
-  identify(authorization: string | undefined): Identity | undefined;
+  identify(authorization: string | undefined): Principal | undefined;
+  /** By which rights are decided. */
+  readonly snapshot: Snapshot;
   /** The current session of a host. */
   epochOf(host: string): number | undefined;
   /** Takes over a connection that the agent of `host` opened in this session. */
@@ -34,10 +38,10 @@ export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, 
   if (!access.knows(url) || headers.upgrade?.toLowerCase() !== 'websocket') return upgradeLink(request, socket, parts);
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
-  const identity = identify(headers.authorization);
-  if (identity) connections.authenticate(request.socket);
+  const principal = identify(headers.authorization);
+  if (principal) connections.authenticate(request.socket);
   access
-    .open({ path: url, headers: singleHeaders(request), identity, signal: gone.signal })
+    .open({ path: url, headers: singleHeaders(request), principal, signal: gone.signal })
     .then((guest) => {
       connections.authenticate(request.socket); // by a ticket, if not by a token
       guest.on('error', () => socket.destroy());
@@ -56,15 +60,17 @@ export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, 
 }
 
 function upgradeLink(request: IncomingMessage, socket: Duplex, parts: UpgradeParts): void {
-  const { identify, connections, epochOf, acceptLink } = parts;
+  const { identify, snapshot, connections, epochOf, acceptLink } = parts;
   const [, host, epoch] = linkPath.exec(request.url ?? '') ?? [];
-  const identity = identify(request.headers.authorization);
+  const principal = identify(request.headers.authorization);
   if (host === undefined || request.headers.upgrade !== 'berth-agent/1')
     return refuseConnection(socket, new ApiError('NotFound', `there is nothing at ${pathOf(request.url ?? '')}`));
-  if (!identity) return refuseConnection(socket, new ApiError('Unauthenticated', 'a valid token is needed'));
-  connections.authenticate(request.socket);
-  if (!may(identity, 'agent', host))
-    return refuseConnection(socket, new ApiError('Forbidden', 'this token does not permit that'));
+  if (principal) connections.authenticate(request.socket);
+  try {
+    admit(agentRoutes.link, principal, { host, snapshot });
+  } catch (error) {
+    return refuseConnection(socket, toApiError(error));
+  }
   // An agent whose session is over must not take the link of the next session.
   if (epochOf(host) !== Number(epoch))
     return refuseConnection(socket, new ApiError('StaleEpoch', 'the host has registered again since'));

@@ -7,6 +7,7 @@ import { decodeRecord } from '../../core/state/codec.ts';
 import type { WatchEvent } from '../../store/store.ts';
 import { JsonWriter } from './json-writer.ts';
 import { isResource, present } from './routes/present.ts';
+import type { KnownKeys, Seen } from './routes/visible.ts';
 import { mayHoldSecrets, withoutSecrets } from './routes/without-secrets.ts';
 import { pulled, type Sink, type Source } from './connections/sink.ts';
 import type { News, Topic, WatchFeed } from './watch-feed.ts';
@@ -15,6 +16,10 @@ export interface WatchInput {
   readonly topic: Topic;
   readonly after: number;
   readonly wanted: ((resource: AnyResource) => boolean) | 'all';
+  /** Of what the watcher may know at all: nothing is told about others, not even that they end. */
+  readonly known: KnownKeys;
+  /** What the watcher may see of a resource; undefined: what all see. */
+  readonly seen: Seen | undefined;
   readonly feed: WatchFeed;
   readonly buggify?: Buggify | undefined;
 }
@@ -32,7 +37,8 @@ export async function* watchLines(
  * As text, some whole lines a piece. Every change once and in order; a bookmark first, after what came together, and whenever nothing
  * came for a while.
  */
-export function watchTexts({ topic, after, wanted, feed, buggify }: WatchInput): Source<Uint8Array> {
+export function watchTexts({ topic, after, feed, buggify, ...filter }: WatchInput): Source<Uint8Array> {
+  const same = filter.wanted === 'all' && filter.known === 'all' && filter.seen === undefined;
   return async (sink, signal) => {
     const over = new AbortController();
     const abort = (): void => over.abort();
@@ -47,7 +53,7 @@ export function watchTexts({ topic, after, wanted, feed, buggify }: WatchInput):
           return true;
         }
         if (events.length === 0) return sink.take(bookmarkOf(revision));
-        return sink.take(wanted === 'all' ? sharedLinesOf(events, revision) : linesOf(events, revision, wanted));
+        return sink.take(same ? sharedLinesOf(events, revision) : linesOf(events, revision, filter));
       },
       ready: () => sink.ready(),
     };
@@ -92,19 +98,24 @@ function sharedLinesOf(events: readonly WatchEvent[], revision: number): Uint8Ar
   const known = last && shared.get(last);
   if (known && known.first === first && known.count === events.length && known.revision === revision)
     return known.bytes;
-  const bytes = linesOf(events, revision, 'all');
+  const bytes = linesOf(events, revision, everything);
   if (shared.size >= sharedMax) shared.clear();
   if (last) shared.set(last, { first, count: events.length, revision, bytes });
   return bytes;
 }
 
 /** What a watcher is told of `events`. Only a bookmark says that all changes of a revision have been told. */
-function linesOf(events: readonly WatchEvent[], revision: number, wanted: WatchInput['wanted']): Uint8Array {
+type Filter = Pick<WatchInput, 'wanted' | 'known' | 'seen'>;
+const everything: Filter = { wanted: 'all', known: 'all', seen: undefined };
+
+function linesOf(events: readonly WatchEvent[], revision: number, { wanted, known, seen }: Filter): Uint8Array {
   const lines = new JsonWriter(
     events.reduce((sum, { value }) => sum + bytesPerLine + (value?.byteLength ?? 0), bytesPerLine),
   );
   for (const event of events) {
-    if (event.value && (wanted === 'all' || isWanted(event.key, event.value, wanted))) put(lines, event, event.value);
+    if (known !== 'all' && !known(event.key)) continue;
+    if (event.value && (wanted === 'all' || isWanted(event.key, event.value, wanted)))
+      put(lines, event, { value: event.value, seen });
     else lines.text(deleteLine(event));
   }
   lines.text(bookmarkLine(revision));
@@ -117,16 +128,26 @@ function isWanted(key: string, value: Uint8Array, wanted: (resource: AnyResource
   return isResource(record) && wanted(record);
 }
 
-function put(lines: JsonWriter, { key, revision }: WatchEvent, value: Uint8Array): void {
+function put(
+  lines: JsonWriter,
+  { key, revision }: WatchEvent,
+  { value, seen }: { readonly value: Uint8Array; readonly seen: Seen | undefined },
+): void {
   lines.text(`{"type":"put","revision":${revision},"resource":`);
-  if (mayHoldSecrets(key, value) || !lines.resource(value, revision))
-    lines.text(JSON.stringify(presentOf(key, value, revision)));
+  if (seen || mayHoldSecrets(key, value) || !lines.resource(value, revision))
+    lines.text(JSON.stringify(presentOf(key, value, { revision, seen })));
   lines.text('}\n');
 }
 
-function presentOf(key: string, value: Uint8Array, revision: number): unknown {
+function presentOf(
+  key: string,
+  value: Uint8Array,
+  { revision, seen }: { readonly revision: number; readonly seen: Seen | undefined },
+): unknown {
   const record = decodeRecord(key, value);
-  return isResource(record) ? withoutSecrets(present({ value: record, revision })) : record;
+  if (!isResource(record)) return record;
+  const shown = present({ value: record, revision });
+  return seen ? seen(shown, 'several') : withoutSecrets(shown);
 }
 
 function deleteLine({ key, revision }: WatchEvent): string {

@@ -23,15 +23,15 @@ export interface RoguesOptions {
 const answerTimeoutMs = 9000;
 
 export function createRogues({ timeline, network, state, prng, tally, hosts, onViolation }: RoguesOptions) {
-  const optionsOf = (name: string, identity: Peer['identity']) => ({
-    send: network.fetchFor({ name, identity, clock: createProcessClock(timeline), answerTimeoutMs }),
+  const optionsOf = (name: string, principal: Peer['principal']) => ({
+    send: network.fetchFor({ name, principal, clock: createProcessClock(timeline), answerTimeoutMs }),
     state,
     prng: prng.split(),
     tally,
     onViolation,
   });
   const [host = ''] = hosts;
-  const client = createRogueClient(optionsOf('rogue', { role: 'operator', name: 'rogue' }));
-  const agent = new RogueAgent({ ...optionsOf(host, { role: 'host', host }), host, hosts });
+  const client = createRogueClient(optionsOf('rogue', { kind: 'admin' }));
+  const agent = new RogueAgent({ ...optionsOf(host, { kind: 'host', host }), host, hosts });
   return { client, agent };
 }

@@ -115,7 +115,7 @@ export function join({ timeline, network }: WorkloadParts, name: string): Line {
   const peer: Peer = {
     name,
     clock: createProcessClock(timeline),
-    identity: { role: 'operator', name },
+    principal: { kind: 'admin' },
     answerTimeoutMs,
   };
   return { peer, client: createClient({ fetch: network.fetchFor(peer), url: 'http://berth' }) };

@@ -1,7 +1,8 @@
 // An arrival: a request at a control plane, and its answer before the network carries it back. Routes are found, access is checked and
 // errors are answered by the code of the HTTP server.
 
-import { allow, toApiError } from '../../server/http/exchange.ts';
+import type { Snapshot } from '../../core/state/snapshot.ts';
+import { admit, toApiError } from '../../server/http/exchange.ts';
 import { parseJsonBody } from '../../server/http/json-body.ts';
 import { type Answer, findRoute, Query, type Route } from '../../server/http/route.ts';
 import type { Peer, SeenRequest } from './peer.ts';
@@ -24,6 +25,8 @@ export interface Request {
 
 export interface Handling {
   readonly routes: readonly Route[];
+  /** Of the control plane, by which rights are decided. */
+  readonly snapshot: Snapshot;
   /** Aborted when the client is gone. */
   readonly signal: AbortSignal;
   /** The answer is 500. */
@@ -32,7 +35,7 @@ export interface Handling {
 
 export async function perform(
   { seen, query, headers, peer }: Request,
-  { routes, signal, onInternal }: Handling,
+  { routes, snapshot, signal, onInternal }: Handling,
 ): Promise<Arrival> {
   try {
     const { route, params } = findRoute(routes, seen.method, seen.path);
@@ -41,7 +44,12 @@ export async function perform(
       query: new Query(query),
       body: seen.bodyBytes ? piecesOf(seen.bodyBytes) : (parseJsonBody(seen.bodyText ?? '') ?? {}),
       headers,
-      identity: allow(route, peer.identity, params['host']),
+      caller: {
+        principal: admit(route, peer.principal, { host: params['host'], snapshot }),
+        requestId: '',
+        address: peer.name,
+        face: 'http',
+      },
       signal,
     });
     return await arrivalOf(given);

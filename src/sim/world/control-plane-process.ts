@@ -142,7 +142,10 @@ export class ControlPlaneProcess {
       life.server = await this.#startServer(life);
       const { cache } = life.server.decider;
       cache.onCommitted((key) => onCached({ server: name, cache, key }));
-      network.listen(this.#endpoint, life.clock, life.server.routes);
+      network.listen(this.#endpoint, life.clock, {
+        routes: life.server.routes,
+        snapshot: life.server.decider.cache,
+      });
       await this.#startIntake(life, life.server);
     } catch (error) {
       log.warn('control plane did not start', { process: name, error: describeError(error) });

@@ -2,6 +2,7 @@
 
 import type { Timer } from '../../base/clock.ts';
 import type { FetchResponse } from '../../api/client/client.ts';
+import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { Route } from '../../server/http/route.ts';
 import { type Arrival, pieceOfError } from './arrival.ts';
 import { createInbox, type Inbox } from './inbox.ts';
@@ -14,6 +15,7 @@ export interface Listener {
   readonly endpoint: Endpoint;
   readonly clock: ProcessClock;
   readonly routes: readonly Route[];
+  readonly snapshot: Snapshot;
   readonly exchanges: Set<Exchange>;
 }
 

@@ -74,7 +74,7 @@ export class HostProcess {
     this.#starts += 1;
     const { name } = this;
     const clock = createProcessClock(this.#options.timeline, this.#options.clockFaults);
-    const peer: Peer = { name, clock, identity: { role: 'host', host: name }, host: name };
+    const peer: Peer = { name, clock, principal: { kind: 'host', host: name }, host: name };
     const agent = this.#createAgent(peer);
     this.#life = { peer, agent };
     void agent.failed.then((error) => this.#options.onGaveUp(name, error));

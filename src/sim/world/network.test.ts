@@ -4,6 +4,7 @@ import { system } from '../../base/system.ts';
 import { createClient } from '../../api/client/client.ts';
 import type { FetchLike } from '../../api/client/client.ts';
 import type { Route } from '../../server/http/route.ts';
+import { Cache } from '../../core/state/cache.ts';
 import { createChances } from './chances.ts';
 import { Network } from './network.ts';
 import type { Peer } from './peer.ts';
@@ -33,11 +34,11 @@ function begin(weather: Partial<Weather['network']> = {}) {
   let handled = 0;
   const left: number[] = [];
   const routes: Route[] = [
-    { method: 'POST', path: '/count', verb: 'open', handle: () => ({ status: 200, json: { count: ++handled } }) },
+    { method: 'POST', path: '/count', access: 'open', handle: () => ({ status: 200, json: { count: ++handled } }) },
     {
       method: 'GET',
       path: '/numbers',
-      verb: 'read',
+      access: 'self',
       handle: ({ signal }) => {
         signal.addEventListener('abort', () => left.push(timeline.nowMs));
         return {
@@ -53,12 +54,12 @@ function begin(weather: Partial<Weather['network']> = {}) {
     },
   ];
   const endpoint = network.endpoint('server');
-  network.listen(endpoint, clock, routes);
+  network.listen(endpoint, clock, { routes, snapshot: new Cache(() => 0) });
   const peer: Peer = {
     name: 'h1',
     host: 'h1',
     clock: createProcessClock(timeline),
-    identity: { role: 'operator', name: 'me' },
+    principal: { kind: 'admin' },
     answerTimeoutMs: 5000,
   };
   const fetch: FetchLike = network.fetchFor(peer);
@@ -102,7 +103,7 @@ describe('the false network', () => {
     const { fetch, pass, network, peer } = begin();
     const stranger = createClient({
       url: 'http://berth',
-      fetch: network.fetchFor({ ...peer, identity: { role: 'host', host: 'h2' } }),
+      fetch: network.fetchFor({ ...peer, principal: { kind: 'host', host: 'h2' } }),
     });
     const calls = [stranger.json('/numbers'), createClient({ url: 'http://berth', fetch }).json('/none')];
     const outcomes = Promise.allSettled(calls);

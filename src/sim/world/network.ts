@@ -5,7 +5,6 @@
 //                            └── lines ── piece, piece, … ──▶ client      in order, until cut, stalled or ended
 
 import type { FetchLike, FetchResponse } from '../../api/client/client.ts';
-import type { Route } from '../../server/http/route.ts';
 import { type Arrival, perform, type Request } from './arrival.ts';
 import { Exchange, type Listener } from './exchange.ts';
 import type { Endpoint, Partition, Peer, SeenRequest } from './peer.ts';
@@ -42,8 +41,8 @@ export class Network {
   }
 
   /** A control plane begins to listen. */
-  listen(endpoint: Endpoint, clock: ProcessClock, routes: readonly Route[]): void {
-    this.#listeners.set(endpoint, { endpoint, clock, routes, exchanges: new Set() });
+  listen(endpoint: Endpoint, clock: ProcessClock, served: Pick<Listener, 'routes' | 'snapshot'>): void {
+    this.#listeners.set(endpoint, { endpoint, clock, ...served, exchanges: new Set() });
   }
 
   /** The control plane is gone: open exchanges break. */
@@ -134,10 +133,10 @@ export class Network {
     });
   }
 
-  #perform({ routes }: Listener, request: Request, signal: AbortSignal): Promise<Arrival> {
+  #perform({ routes, snapshot }: Listener, request: Request, signal: AbortSignal): Promise<Arrival> {
     const { onRequest, onInternal } = this.#options;
     onRequest(request.seen);
-    return perform(request, { routes, signal, onInternal: (error) => onInternal(error, request.seen) });
+    return perform(request, { routes, snapshot, signal, onInternal: (error) => onInternal(error, request.seen) });
   }
 
   #remember(peer: Peer, exchange: Exchange): void {

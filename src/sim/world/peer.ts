@@ -1,13 +1,13 @@
 // Who is at the two ends of the false network, and what passes between them.
 
-import type { Identity } from '../../core/access/access.ts';
+import type { Principal } from '../../core/access/principal.ts';
 import type { ProcessClock } from './process-clock.ts';
 
 /** One life of a client. */
 export interface Peer {
   readonly name: string;
   readonly clock: ProcessClock;
-  readonly identity: Identity;
+  readonly principal: Principal;
   /** The host it runs on, whose partitions it shares; undefined: beside the control planes. */
   readonly host?: string;
   /** How long it waits for an answer; default: longer than any call within Berth waits. */

@@ -120,7 +120,9 @@ it('a server answers while more idle connections come than it may hold, and coun
   }
   await Promise.all(closed.slice(0, 30));
   expect(await ask()).toEqual({ status: 200, port: first.port }); // on the same connection
-  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  const metrics = await (
+    await fetch(`${server.url}/metrics`, { headers: { authorization: 'Bearer operator' } })
+  ).text();
   const dropped = Number(/berth_connections_dropped_total\{reason="unauthenticated"\} (\d+)/.exec(metrics)?.[1]);
   expect(dropped).toBeGreaterThanOrEqual(30);
   expect(metrics).toContain('berth_connections{authenticated="true"} 1');

@@ -9,7 +9,7 @@ const definition = route({
   tag: 'test',
   method: 'POST',
   path: '/v1/tests/:name',
-  verb: 'write',
+  access: 'self',
   summary: 'A test',
   query: {
     limit: Type.Integer({ minimum: 1, maximum: 9, default: 5 }),
@@ -34,7 +34,7 @@ function ask(query: string, body: unknown = {}): unknown {
 
 describe('a bound route', () => {
   it('has method, path and verb of its definition', () =>
-    expect(bound).toMatchObject({ method: 'POST', path: '/v1/tests/:name', verb: 'write' }));
+    expect(bound).toMatchObject({ method: 'POST', path: '/v1/tests/:name', access: 'self' }));
 
   it('gives the handler checked values, with defaults', () => {
     expect(ask('of=x')).toEqual({

@@ -29,13 +29,13 @@ export function bind<R extends RouteDefinition>(
   definition: R,
   handle: (checked: Checked<R>, request: RouteRequest) => Promise<Answer> | Answer,
 ): Route {
-  const { method, path, verb, body, bodyBytesMax, bodyUnparsed, answersBriefly } = definition;
+  const { method, path, access, body, bodyBytesMax, bodyUnparsed, answersBriefly } = definition;
   const bodySchema = body === 'bytes' || definition.bodyCheckedByHandler ? undefined : body;
   const queryOf = queryReader(definition);
   return {
     method,
     path,
-    verb,
+    access,
     ...(bodyBytesMax === undefined ? {} : { bodyBytesMax }),
     ...(answersBriefly ? { answersBriefly } : {}),
     ...(body === 'bytes' ? { takesBytes: true } : {}),

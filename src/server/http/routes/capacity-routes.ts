@@ -2,6 +2,10 @@
 
 import { capacityRoutes as routes } from '../../../api/routes/capacity.ts';
 import { capacityInSteps } from '../../../core/explain/capacity.ts';
+import { assertMay } from '../../../core/access/may.ts';
+import type { Principal } from '../../../core/access/principal.ts';
+import { rightsOf } from '../../../core/access/rights-of.ts';
+import { capacityWithoutNames } from '../../../core/access/without-names.ts';
 import type { Decider } from '../../decide.ts';
 import { inSlices } from '../../in-slices.ts';
 import { type Asked, askedBy, requestFor } from './asked.ts';
@@ -9,18 +13,22 @@ import { bind } from './bind.ts';
 import type { Answer, Route } from '../route.ts';
 
 export function capacityRoutes({ cache, clock }: Decider): Route[] {
-  const answer = async (asked: Asked | null, losses: number): Promise<Answer> => ({
-    status: 200,
-    json: await inSlices(clock, capacityInSteps(cache, { asked: asked && requestFor(cache, asked), losses })),
-  });
+  const answer = async (principal: Principal, asked: Asked | null, losses: number): Promise<Answer> => {
+    const rights = rightsOf(principal, cache);
+    const named = rights.everywhere('read', 'host');
+    if (asked && !named) assertMay(cache, principal, { verb: 'create', resource: 'instance', project: asked.project });
+    const steps = capacityInSteps(cache, { asked: asked && requestFor(cache, asked), losses });
+    const capacity = await inSlices(clock, steps);
+    return { status: 200, json: named ? capacity : capacityWithoutNames(capacity) };
+  };
   return [
     bind(routes.capacity, ({ query }, request) => {
       const asked = askedBy(query, request.query);
       const nothing = [...request.query.names()].every((name) => name === 'losses' || name === 'project');
-      return answer(nothing ? null : asked, query.losses);
+      return answer(request.caller.principal, nothing ? null : asked, query.losses);
     }),
-    bind(routes.findCapacity, ({ body: { project = 'default', labels, spec, losses } }) =>
-      answer(spec ? { project, labels, spec } : null, losses),
+    bind(routes.findCapacity, ({ body: { project = 'default', labels, spec, losses } }, { caller }) =>
+      answer(caller.principal, spec ? { project, labels, spec } : null, losses),
     ),
   ];
 }

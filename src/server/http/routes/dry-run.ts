@@ -6,12 +6,14 @@ import { explainInSteps } from '../../../core/explain/explain.ts';
 import type { Context } from '../../../core/state/context.ts';
 import { contextOf, type Decider } from '../../decide.ts';
 import { inSlices } from '../../in-slices.ts';
+import type { Caller } from '../caller.ts';
 import type { Answer } from '../route.ts';
+import { explanationSeenBy } from './visible.ts';
 
 export async function dryRun(
   kind: Kind,
   decider: Decider,
-  query: { readonly limit: number; readonly continue: number },
+  query: { readonly limit: number; readonly continue: number; readonly caller: Caller },
   decide: (ctx: Context) => Decision,
 ): Promise<Answer> {
   const { plan, key } = decide(contextOf(decider));
@@ -23,5 +25,6 @@ export async function dryRun(
     nowMs: decider.clock.nowMs(),
     policy: decider.policy,
   });
-  return { status: 200, json: { ...planned, explanation: await inSlices(decider.clock, steps) } };
+  const seen = explanationSeenBy(query.caller.principal, decider.cache);
+  return { status: 200, json: { ...planned, explanation: seen(await inSlices(decider.clock, steps)) } };
 }

@@ -9,7 +9,9 @@ import { agentRoutes } from '../../../api/routes/agent.ts';
 import { imageRoutes } from '../../../api/routes/images.ts';
 import { createPlainResource, replacePlainResource } from '../../../core/operations/plain-resource.ts';
 import { keys } from '../../../core/state/keys.ts';
-import { decideAndCommit, type Decider } from '../../decide.ts';
+import type { Decider } from '../../decide.ts';
+import type { Caller } from '../caller.ts';
+import { decideFor, permitted } from '../on-behalf.ts';
 import type { ImageContent } from '../../images/image-content.ts';
 import { bind } from './bind.ts';
 import { bytesOf } from './bytes-of.ts';
@@ -25,7 +27,7 @@ export function imageContentRoutes({
   readonly content: ImageContent;
 }): Route[] {
   return [
-    bind(imageRoutes.upload, async ({ params, query, body }) => {
+    bind(imageRoutes.upload, async ({ params, query, body }, request) => {
       const { checksum, totalBytes: sizeBytes, offset, format, decompress, architecture } = query;
       const name = parse(DottedName, params.name, 'name');
       const hex = /^sha256:([0-9a-f]{64})$/.exec(checksum)?.[1];
@@ -41,7 +43,7 @@ export function imageContentRoutes({
         decompress,
       });
       if (!received.complete) return { status: 202, json: received };
-      const image = await putImage(decider, { name, hex, sizeBytes, changes: fields });
+      const image = await putImage(decider, request, { name, hex, sizeBytes, changes: fields });
       await content.sweep(namedIn(decider));
       return { status: 200, json: { ...received, image } };
     }),
@@ -75,9 +77,10 @@ interface PutImage {
 /** Makes the image of a file that is here, or changes the file of the image that is: what else was said of that stays. */
 export async function putImage(
   decider: Decider,
+  request: { readonly caller: Caller },
   { name, hex, sizeBytes, changes, initial = {} }: PutImage,
 ): Promise<Image | undefined> {
-  const { decision } = await decideAndCommit(decider, (snapshot, ctx) => {
+  const put = permitted(request.caller.principal, (snapshot, ctx) => {
     const entry = snapshot.get('image', keys.image(name));
     // Where else the old file is, the new one is not.
     const { mirrors: _mirrors, ...kept } = entry?.value.spec ?? initial;
@@ -88,6 +91,7 @@ export async function putImage(
       ? replacePlainResource(snapshot, 'image', { ...input, ifRevision: entry.revision })
       : createPlainResource(snapshot, 'image', input, ctx);
   });
+  const { decision } = await decideFor(decider, request, put);
   return decider.cache.committed('image', decision.key)?.value;
 }
 

@@ -7,6 +7,7 @@ import type { ImageSpec } from '../../../api/resources/image.ts';
 import { DottedName } from '../../../api/resources/metadata.ts';
 import { imageRoutes } from '../../../api/routes/images.ts';
 import { sleep } from '../../../base/clock.ts';
+import { assertMayOn } from '../../../core/access/may.ts';
 import { keys } from '../../../core/state/keys.ts';
 import type { Decider } from '../../decide.ts';
 import type { ImageContent } from '../../images/image-content.ts';
@@ -26,31 +27,39 @@ export function imageFromInstanceRoute(parts: {
 }): Route {
   const { decider, links, content } = parts;
   const { cache, clock } = decider;
-  return bind(imageRoutes.fromInstance, ({ params, query: { instance: instanceName, project } }, { signal }) => {
-    const name = parse(DottedName, params.name, 'name');
-    const { value: instance } = findInstance(cache, instanceName, project);
-    const { host } = instance.status;
-    if (host === undefined)
-      throw new ApiError('Conflict', `instance "${instanceName}" has no disk: it is not placed on a host`);
-    const made = async (): Promise<unknown> => {
-      const answer = await links.get(host, `/guests/${instance.metadata.id}/disk`, signal);
-      const totalBytes = Number(answer.headers['berth-disk-bytes']);
-      if (!Number.isSafeInteger(totalBytes) || totalBytes < 1)
-        throw new ApiError('HostUnreachable', `host "${host}" gave no usable answer`);
-      const how = { format: 'qcow2', decompress: 'none' } as const;
-      const key = `instance ${instance.metadata.id} as ${name}`;
-      const { hex, digest } = await content.take({ key, totalBytes, bytes: answer.body, ...how });
-      const source = cache.imageByName(instance.spec.image)?.value.spec;
-      const architecture = cache.committed('host', keys.host(host))?.value.status.architecture;
-      const image = await putImage(decider, {
-        ...{ name, hex, sizeBytes: totalBytes },
-        changes: { ...how, ...(architecture === undefined ? {} : { architecture }) },
-        ...(source === undefined ? {} : { initial: whatItStays(source) }),
-      });
-      return { type: 'done', image, digest };
-    };
-    return { status: 200, lines: linesUntil(made(), () => sleep(clock, signOfLifeMs, signal)) };
-  });
+  return bind(
+    imageRoutes.fromInstance,
+    ({ params, query: { instance: instanceName, project } }, { caller, signal }) => {
+      const name = parse(DottedName, params.name, 'name');
+      const { value: instance } = findInstance(cache, caller, instanceName, project);
+      assertMayOn(cache, caller.principal, 'read-user-data', instance); // its disk has all of it
+      const { host } = instance.status;
+      if (host === undefined)
+        throw new ApiError('Conflict', `instance "${instanceName}" has no disk: it is not placed on a host`);
+      const made = async (): Promise<unknown> => {
+        const answer = await links.get(host, `/guests/${instance.metadata.id}/disk`, signal);
+        const totalBytes = Number(answer.headers['berth-disk-bytes']);
+        if (!Number.isSafeInteger(totalBytes) || totalBytes < 1)
+          throw new ApiError('HostUnreachable', `host "${host}" gave no usable answer`);
+        const how = { format: 'qcow2', decompress: 'none' } as const;
+        const key = `instance ${instance.metadata.id} as ${name}`;
+        const { hex, digest } = await content.take({ key, totalBytes, bytes: answer.body, ...how });
+        const source = cache.imageByName(instance.spec.image)?.value.spec;
+        const architecture = cache.committed('host', keys.host(host))?.value.status.architecture;
+        const image = await putImage(
+          decider,
+          { caller },
+          {
+            ...{ name, hex, sizeBytes: totalBytes },
+            changes: { ...how, ...(architecture === undefined ? {} : { architecture }) },
+            ...(source === undefined ? {} : { initial: whatItStays(source) }),
+          },
+        );
+        return { type: 'done', image, digest };
+      };
+      return { status: 200, lines: linesUntil(made(), () => sleep(clock, signOfLifeMs, signal)) };
+    },
+  );
 }
 
 /** What a copy has of the image that the instance was made from. */

@@ -8,12 +8,15 @@ import { instanceBatchMax } from '../../../api/instance-batch.ts';
 import { parse } from '../../../api/parse.ts';
 import { type AnyResource, resourceDefinitions } from '../../../api/resources/index.ts';
 import { instanceRoutes } from '../../../api/routes/instances.ts';
+import { assertMay } from '../../../core/access/may.ts';
 import type { Decision } from '../../../core/operations/decision.ts';
 import type { Context } from '../../../core/state/context.ts';
 import type { Entry, Snapshot } from '../../../core/state/snapshot.ts';
 import { decideAllAndCommit, type Decided, type Decider } from '../../decide.ts';
 import { bind } from './bind.ts';
 import { toApiError } from '../exchange.ts';
+import { permitted } from '../on-behalf.ts';
+import { type Seen, seesAll, visibleTo } from './visible.ts';
 import { JsonWriter } from '../json-writer.ts';
 import { present } from './present.ts';
 import { resourceOperations } from './resource-operations.ts';
@@ -33,17 +36,23 @@ export function instanceBatchRoute(decider: Decider): Route {
   return bind(instanceRoutes.batch, async ({ body }, request) => {
     const { items }: Static<typeof BatchBody> = parse(BatchBody, body);
     const { idempotencyKey } = idempotencyKeyOf(request);
+    const { principal } = request.caller;
     const atOnce = inOneLine(items);
     const creates = items.map((item, i) => {
       const key = idempotencyKey === undefined ? {} : { idempotencyKey: `${idempotencyKey}/${i}` };
-      const create = (snapshot: Snapshot, ctx: Context): Decision => {
+      const create = permitted(principal, (snapshot: Snapshot, ctx: Context): Decision => {
         const input = { ...inputOf(parse(itemBody, item), definition), ...key };
+        assertMay(snapshot, principal, { verb: 'create', resource: 'instance', project: input.project });
         return resourceOperations.instance.create(snapshot, input, ctx);
-      };
+      });
       return atOnce ? placing(create) : create;
     });
     const results = (await decideAllAndCommit(decider, creates)).map((done, i) => resultOf(done, i, decider));
-    return new Written(200, textOf(results), () => ({ items: results.map(jsonOf) }));
+    if (!seesAll(principal)) {
+      const seen = visibleTo(principal, decider.cache);
+      return { status: 200, json: { items: results.map((result) => jsonOf(result, seen)) } };
+    }
+    return new Written(200, textOf(results), () => ({ items: results.map((result) => jsonOf(result)) }));
   });
 }
 
@@ -52,8 +61,8 @@ type Result =
   | { readonly instance: Entry<AnyResource>; readonly stored: Uint8Array | undefined }
   | { readonly fault: ReturnType<ApiError['toBody']> };
 
-function jsonOf(result: Result): unknown {
-  return 'fault' in result ? result.fault : { instance: present(result.instance) };
+function jsonOf(result: Result, seen: Seen = (resource) => resource): unknown {
+  return 'fault' in result ? result.fault : { instance: seen(present(result.instance), 'one') };
 }
 
 /** Of an instance that has just been stored: more than most are long. */

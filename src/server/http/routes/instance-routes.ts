@@ -2,24 +2,29 @@
 
 import { ApiError } from '../../../api/errors.ts';
 import { instanceRoutes as routes } from '../../../api/routes/instances.ts';
+import { assertMayOn } from '../../../core/access/may.ts';
 import { explainInSteps } from '../../../core/explain/explain.ts';
 import type { Decider } from '../../decide.ts';
 import { inSlices } from '../../in-slices.ts';
 import { bind } from './bind.ts';
 import type { HostLinks } from '../host-links.ts';
+import { explanationSeenBy } from './visible.ts';
 import { findInstance } from './resource-routes.ts';
 import type { Route } from '../route.ts';
 
 export function instanceRoutes({ decider, links }: { decider: Decider; links: HostLinks }): Route[] {
   return [
-    bind(routes.explain, async ({ params, query }) => {
-      const { value } = findInstance(decider.cache, params.name, query.project);
+    bind(routes.explain, async ({ params, query }, { caller }) => {
+      const { value } = findInstance(decider.cache, caller, params.name, query.project);
+      assertMayOn(decider.cache, caller.principal, 'read', value);
       const page = { limit: query.limit, offset: query.continue };
       const steps = explainInSteps(decider.cache, value, { ...page, nowMs: decider.clock.nowMs() });
-      return { status: 200, json: await inSlices(decider.clock, steps) };
+      const seen = explanationSeenBy(caller.principal, decider.cache);
+      return { status: 200, json: seen(await inSlices(decider.clock, steps)) };
     }),
-    bind(routes.log, async ({ params, query: { project, offset, follow } }, { signal }) => {
-      const { value } = findInstance(decider.cache, params.name, project);
+    bind(routes.log, async ({ params, query: { project, offset, follow } }, { caller, signal }) => {
+      const { value } = findInstance(decider.cache, caller, params.name, project);
+      assertMayOn(decider.cache, caller.principal, 'logs', value);
       const { host } = value.status;
       if (host === undefined) {
         throw new ApiError(

@@ -4,7 +4,10 @@ import { createHash } from 'node:crypto';
 import { ApiError } from '../../../api/errors.ts';
 import { deadLetterRoutes, jobRequestRoutes as routes } from '../../../api/routes/job-requests.ts';
 import { acceptJobRequest, readJobRequest } from '../../../core/operations/jobs/job-request.ts';
-import { decideAndCommit, type Decider } from '../../decide.ts';
+import { assertMay } from '../../../core/access/may.ts';
+import type { Decider } from '../../decide.ts';
+import { decideFor, permitted } from '../on-behalf.ts';
+import { visibleTo } from './visible.ts';
 import type { DeadLetterQueue, Outside } from '../../outside.ts';
 import { bind } from './bind.ts';
 import { present } from './present.ts';
@@ -22,16 +25,20 @@ export function jobRequestRoutes({
     throw new ApiError('Conflict', 'this server has no broker, so there are no dead letters; set AMQP_URL on it');
   };
   return [
-    bind(routes.create, async ({ body, query }) => {
+    bind(routes.create, async ({ body, query }, request) => {
+      const { principal } = request.caller;
       const bytes = Buffer.from(JSON.stringify(body ?? null));
       const answered = outside.deadLetters !== undefined; // without a broker nothing takes a result
       const read = readJobRequest(bytes, { hash: sha256 });
-      const { decision } = await decideAndCommit(decider, (snapshot, ctx) =>
-        acceptJobRequest(snapshot, { ...read, project: query.project, answered }, ctx),
-      );
+      const { project } = query;
+      const accept = permitted(principal, (snapshot, ctx) => {
+        assertMay(snapshot, principal, { verb: 'create', resource: 'job', project });
+        return acceptJobRequest(snapshot, { ...read, project, answered }, ctx);
+      });
+      const { decision } = await decideFor(decider, request, accept);
       const entry = decider.cache.get('job', decision.key);
       if (!entry) throw new ApiError('Conflict', 'the job of this request has been deleted; take a new request_id');
-      return { status: decision.changed ? 201 : 200, json: present(entry) };
+      return { status: decision.changed ? 201 : 200, json: visibleTo(principal, decider.cache)(present(entry), 'one') };
     }),
     bind(deadLetterRoutes.list, async () => ({ status: 200, json: await letters().list() })),
     bind(deadLetterRoutes.show, async ({ params }) => ({ status: 200, json: await letters().show(params.name) })),

@@ -3,7 +3,11 @@
 import { ApiError } from '../../../api/errors.ts';
 import { jobRoutes as routes } from '../../../api/routes/jobs.ts';
 import { cancelJob, retryJob } from '../../../core/operations/jobs/job.ts';
-import { decideAndCommit, type Decider } from '../../decide.ts';
+import { assertMayOn } from '../../../core/access/may.ts';
+import type { Decider } from '../../decide.ts';
+import type { Caller } from '../caller.ts';
+import { decideFor, permitted } from '../on-behalf.ts';
+import { visibleTo } from './visible.ts';
 import { bind } from './bind.ts';
 import { present } from './present.ts';
 import type { Route } from '../route.ts';
@@ -11,25 +15,35 @@ import { findJob } from './resource-routes.ts';
 
 export function jobRoutes(decider: Decider): Route[] {
   const { cache } = decider;
-  const shown = (key: string): ReturnType<typeof present> => {
+  const shown = (key: string, { principal }: Caller): ReturnType<typeof present> => {
     const entry = cache.get('job', key);
     if (!entry) throw new ApiError('NotFound', 'the job has been deleted in the meantime');
-    return present(entry);
+    return visibleTo(principal, cache)(present(entry), 'one');
   };
   return [
-    bind(routes.cancel, async ({ params, query }) => {
-      const { name, project } = findJob(cache, params.name, query.project).value.metadata;
-      const { decision } = await decideAndCommit(decider, (snapshot, ctx) =>
-        cancelJob(snapshot, { project, name }, ctx),
+    bind(routes.cancel, async ({ params, query }, request) => {
+      const { principal } = request.caller;
+      const job = findJob(cache, request.caller, params.name, query.project).value;
+      assertMayOn(cache, principal, 'update', job);
+      const { name, project } = job.metadata;
+      const { decision } = await decideFor(
+        decider,
+        request,
+        permitted(principal, (snapshot, ctx) => cancelJob(snapshot, { project, name }, ctx)),
       );
-      return { status: 200, json: shown(decision.key) };
+      return { status: 200, json: shown(decision.key, request.caller) };
     }),
-    bind(routes.retry, async ({ params, query }) => {
-      const { name, project } = findJob(cache, params.name, query.project).value.metadata;
-      const { decision } = await decideAndCommit(decider, (snapshot, ctx) =>
-        retryJob(snapshot, { project, name }, ctx),
+    bind(routes.retry, async ({ params, query }, request) => {
+      const { principal } = request.caller;
+      const job = findJob(cache, request.caller, params.name, query.project).value;
+      assertMayOn(cache, principal, 'create', job);
+      const { name, project } = job.metadata;
+      const { decision } = await decideFor(
+        decider,
+        request,
+        permitted(principal, (snapshot, ctx) => retryJob(snapshot, { project, name }, ctx)),
       );
-      return { status: 201, json: shown(decision.key) };
+      return { status: 201, json: shown(decision.key, request.caller) };
     }),
   ];
 }

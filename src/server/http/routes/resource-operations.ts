@@ -1,6 +1,7 @@
 // Which operation answers which verb of which kind. A new kind that users may write has a line here.
 
 import { parse } from '../../../api/parse.ts';
+import { BindingSpec } from '../../../api/resources/binding.ts';
 import { GroupSpec } from '../../../api/resources/group.ts';
 import { HostSpec } from '../../../api/resources/host.ts';
 import { ImageSpec } from '../../../api/resources/image.ts';
@@ -10,6 +11,7 @@ import { JobSpec } from '../../../api/resources/job.ts';
 import type { Labels } from '../../../api/resources/metadata.ts';
 import { PoolSpec } from '../../../api/resources/pool.ts';
 import { ProjectSpec } from '../../../api/resources/project.ts';
+import { RoleSpec } from '../../../api/resources/role.ts';
 import { SizeSpec } from '../../../api/resources/size.ts';
 import { TaskSpec } from '../../../api/resources/task.ts';
 import { VolumeSpec } from '../../../api/resources/volume.ts';
@@ -26,6 +28,7 @@ import { createHost, deleteHost, replaceHost } from '../../../core/operations/ho
 import { createInstance, deleteInstance, replaceInstance } from '../../../core/operations/instance.ts';
 import { deleteJob } from '../../../core/operations/jobs/job.ts';
 import { submitJob } from '../../../core/operations/jobs/submit-job.ts';
+import { revokeToken } from '../../../core/operations/access/token.ts';
 import { createTask, deleteTask } from '../../../core/operations/task.ts';
 import { createVolume, deleteVolume, replaceVolume } from '../../../core/operations/volumes/volume.ts';
 import type { Context } from '../../../core/state/context.ts';
@@ -55,7 +58,7 @@ interface Operations {
 }
 
 const refuse = (): never => {
-  throw new ApiError('MethodNotAllowed', 'only Berth writes events');
+  throw new ApiError('MethodNotAllowed', 'only Berth writes these');
 };
 
 export const resourceOperations: Readonly<Record<Kind, Operations>> = {
@@ -109,6 +112,9 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
     delete: deleteJob,
   },
   group: plainOperations('group', (spec) => parse(GroupSpec, spec, 'spec')),
+  role: plainOperations('role', (spec) => parse(RoleSpec, spec, 'spec')),
+  binding: plainOperations('binding', (spec) => parse(BindingSpec, spec, 'spec')),
+  token: { create: refuse, replace: refuse, delete: revokeToken },
   event: { create: refuse, replace: refuse, delete: refuse },
 };
 

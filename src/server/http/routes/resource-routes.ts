@@ -17,9 +17,12 @@ import type { Context } from '../../../core/state/context.ts';
 import { kindOfKey } from '../../../core/state/keys.ts';
 import type { Entry, Snapshot } from '../../../core/state/snapshot.ts';
 import type { Store } from '../../../store/store.ts';
-import { decideAndCommit, type Decider } from '../../decide.ts';
+import { assertMay, assertMayOn, mayKnow, notFound } from '../../../core/access/may.ts';
+import { decideFor, permitted } from '../on-behalf.ts';
+import type { Caller } from '../caller.ts';
+import { seesAll, visibleKeys, visibleTo } from './visible.ts';
+import type { Decider } from '../../decide.ts';
 import { isResource, present, withOutlook } from './present.ts';
-import { withoutSecrets } from './without-secrets.ts';
 import { dryRun } from './dry-run.ts';
 import { JsonWriter } from '../json-writer.ts';
 import { newestRevision } from '../newest-revision.ts';
@@ -48,12 +51,15 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
   const writes = { create, replace, delete: remove };
   return [
     bind(routes.list, ({ query }, request) =>
-      query.watch ? watch(kind, definition, parts, query, request) : list(kind, definition, parts.decider, query),
+      query.watch
+        ? watch(kind, definition, parts, query, request)
+        : list(kind, definition, parts.decider, query, request),
     ),
-    bind(routes.get, ({ params, query }) => ({
-      status: 200,
-      json: withOutlook(parts.decider)(present(find(kind, definition, cache, params.name, query.project))),
-    })),
+    bind(routes.get, ({ params, query }, { caller }) => {
+      const entry = find(kind, definition, cache, { caller, name: params.name, project: query.project });
+      const seen = visibleTo(caller.principal, cache);
+      return { status: 200, json: seen(withOutlook(parts.decider)(present(entry)), 'one') };
+    }),
     ...definition.verbs.map((verb) => writes[verb](kind, definition, parts.decider)),
   ];
 }
@@ -63,20 +69,27 @@ function create(kind: Kind, definition: ResourceDefinition, decider: Decider): R
   const operations = resourceOperations[kind];
   return bind(registeredRoutes(kind).create, async ({ query, body }, request) => {
     const input = { ...inputOf(parse(bodySchema, body), definition), ...idempotencyKeyOf(request) };
-    if (query.dryRun) return dryRun(kind, decider, query, (ctx) => operations.create(decider.cache, input, ctx));
-    const done = await decideAndCommit(
-      decider,
-      placing((snapshot, ctx) => operations.create(snapshot, input, ctx)),
-    );
-    return answer(kind, done.decision.changed ? 201 : 200, done, decider);
+    const { principal } = request.caller;
+    const create = permitted(principal, (snapshot, ctx) => {
+      if (definition.scope === 'project')
+        assertMay(snapshot, principal, { verb: 'create', resource: kind, project: input.project });
+      return operations.create(snapshot, input, ctx);
+    });
+    if (query.dryRun)
+      return dryRun(kind, decider, { ...query, caller: request.caller }, (ctx) => create(decider.cache, ctx, 0));
+    const done = await decideFor(decider, request, placing(create));
+    return answer(kind, done.decision.changed ? 201 : 200, { ...done, caller: request.caller }, decider);
   });
 }
 
 function replace(kind: Kind, definition: ResourceDefinition, decider: Decider): Route {
   const bodySchema = sentBody(ReplaceMetadata);
   const operations = resourceOperations[kind];
-  return bind(registeredRoutes(kind).replace, async ({ params: { name }, query: { project }, body }) => {
-    const before = decider.cache.get(kind, keyFor(definition, name, project))?.value;
+  return bind(registeredRoutes(kind).replace, async ({ params: { name }, query: { project }, body }, request) => {
+    const { principal } = request.caller;
+    const current = decider.cache.get(kind, keyFor(definition, name, project))?.value;
+    if (current && !mayKnow(principal, current, decider.cache)) throw notFound(kind, name);
+    const before = current;
     const { metadata, spec } = parse(bodySchema, withoutReadOnly(body, before));
     const { revision: ifRevision } = metadata;
     const named = { ...metadata, name, ...(definition.scope === 'fleet' ? {} : { project }) };
@@ -84,36 +97,46 @@ function replace(kind: Kind, definition: ResourceDefinition, decider: Decider): 
       ...inputOf({ metadata: named, spec }, definition),
       ...(ifRevision === undefined ? {} : { ifRevision }),
     };
-    const done = await decideAndCommit(decider, (snapshot, ctx) => operations.replace(snapshot, input, ctx));
-    return answer(kind, 200, done, decider);
+    const done = await decideFor(
+      decider,
+      request,
+      permitted(principal, (snapshot, ctx) => operations.replace(snapshot, input, ctx)),
+    );
+    return answer(kind, 200, { ...done, caller: request.caller }, decider);
   });
 }
 
 function remove(kind: Kind, definition: ResourceDefinition, decider: Decider): Route {
   const operations = resourceOperations[kind];
-  return bind(registeredRoutes(kind).delete, async ({ params, query: { project, ifRevision, force } }) => {
-    const before = find(kind, definition, decider.cache, params.name, project);
+  return bind(registeredRoutes(kind).delete, async ({ params, query: { project, ifRevision, force } }, request) => {
+    const { caller } = request;
+    const before = find(kind, definition, decider.cache, { caller, name: params.name, project });
+    assertMayOn(decider.cache, caller.principal, 'delete', before.value);
     const input = {
       project: before.value.metadata.project,
       name: before.value.metadata.name,
       force,
       ...(ifRevision === undefined ? {} : { ifRevision }),
     };
-    const done = await decideAndCommit(decider, (snapshot, ctx) => {
-      // Whoever has its name by now is not the one that was meant.
-      const now = snapshot.get(kind, before.key)?.value.metadata.id;
-      if (now !== undefined && now !== before.value.metadata.id)
-        throw new ApiError('NotFound', `${kind} "${params.name}" has been deleted, and another has its name`);
-      return operations.delete(snapshot, input, ctx);
-    });
-    return answer(kind, 200, done, decider, before);
+    const done = await decideFor(
+      decider,
+      request,
+      permitted(caller.principal, (snapshot, ctx) => {
+        // Another may have its name by now, which was not meant.
+        const now = snapshot.get(kind, before.key)?.value.metadata.id;
+        if (now !== undefined && now !== before.value.metadata.id)
+          throw new ApiError('NotFound', `${kind} "${params.name}" has been deleted, and another has its name`);
+        return operations.delete(snapshot, input, ctx);
+      }),
+    );
+    return answer(kind, 200, { ...done, caller }, decider, before);
   });
 }
 
 /** An instance comes with its place when nobody waits before it. Where that conflicts, it is made and waits its turn. */
-export function placing(create: (snapshot: Snapshot, ctx: Context) => Decision) {
+export function placing(create: (snapshot: Snapshot, ctx: Context, attempt: number) => Decision) {
   return (snapshot: Snapshot, ctx: Context, attempt: number): Decision => {
-    const created = create(snapshot, ctx);
+    const created = create(snapshot, ctx, attempt);
     return attempt === 0 ? placedAtOnce(snapshot, created, ctx) : created;
   };
 }
@@ -185,17 +208,22 @@ function keyFor(definition: ResourceDefinition, name: string, project: string): 
   return `${definition.plural}/${definition.scope === 'fleet' ? '' : `${project}/`}${name}`;
 }
 
-/** By name, or by id. Throws `NotFound`. */
+interface Wanted {
+  readonly caller: Pick<Caller, 'principal'>;
+  readonly name: string;
+  readonly project: string;
+}
+
+/** By name, or by id. Throws `NotFound`, also when the caller may not know of it. */
 function find<K extends Kind>(
   kind: K,
   definition: ResourceDefinition,
   cache: Cache,
-  name: string,
-  project: string,
+  { caller, name, project }: Wanted,
 ): Entry<ResourceByKind[K]> {
   const found = cache.committed(kind, keyFor(definition, name, project)) ?? findById(kind, definition, cache, name);
-  if (found) return found;
-  throw new ApiError('NotFound', `there is no ${kind} "${name.slice(0, 80)}"`);
+  if (found && mayKnow(caller.principal, found.value, cache)) return found;
+  throw notFound(kind, name);
 }
 
 function findById<K extends Kind>(
@@ -214,13 +242,23 @@ function findById<K extends Kind>(
 }
 
 /** Finds an instance for the routes below it. */
-export function findInstance(cache: Cache, name: string, project = defaultProject): Entry<ResourceByKind['instance']> {
-  return find('instance', resourceDefinitions.instance, cache, name, project);
+export function findInstance(
+  cache: Cache,
+  caller: Wanted['caller'],
+  name: string,
+  project = defaultProject,
+): Entry<ResourceByKind['instance']> {
+  return find('instance', resourceDefinitions.instance, cache, { caller, name, project });
 }
 
 /** Finds a job for the routes below it. */
-export function findJob(cache: Cache, name: string, project = defaultProject): Entry<ResourceByKind['job']> {
-  return find('job', resourceDefinitions.job, cache, name, project);
+export function findJob(
+  cache: Cache,
+  caller: Wanted['caller'],
+  name: string,
+  project = defaultProject,
+): Entry<ResourceByKind['job']> {
+  return find('job', resourceDefinitions.job, cache, { caller, name, project });
 }
 
 interface Done {
@@ -231,16 +269,20 @@ interface Done {
   readonly revision: number;
 }
 
+interface DoneFor extends Done {
+  readonly caller: Caller;
+}
+
 function answer(
   kind: Kind,
   status: number,
-  done: Done,
+  done: DoneFor,
   { cache, committer }: Decider,
   before?: Entry<AnyResource>,
 ): Answer {
   const entry = shown(kind, done, cache, before);
-  const stored = committer.writtenNow(entry.value);
-  if (!stored) return { status, json: present(entry) };
+  const stored = seesAll(done.caller.principal) ? committer.writtenNow(entry.value) : undefined;
+  if (!stored) return { status, json: visibleTo(done.caller.principal, cache)(present(entry), 'one') };
   const text = new JsonWriter(stored.byteLength + revisionDigitsMax);
   return new Written(status, text.resource(stored, entry.revision) ? text.take() : undefined, () => present(entry));
 }
@@ -262,24 +304,34 @@ export function shown(kind: Kind, done: Done, cache: Cache, before?: Entry<AnyRe
 
 // Lists and watches.
 
-function list<K extends Kind>(kind: K, definition: ResourceDefinition, decider: Decider, query: ListQuery): Answer {
+function list<K extends Kind>(
+  kind: K,
+  definition: ResourceDefinition,
+  decider: Decider,
+  query: ListQuery,
+  { caller: { principal } }: RouteRequest,
+): Answer {
   const { cache } = decider;
+  const known = visibleKeys(principal, kind, cache, query.project);
   const { limit } = query;
   const after = continuation(query.continue);
   const wanted = filterOf(definition, query);
   const revision = cache.revision;
   const found: Entry<ResourceByKind[K]>[] = [];
   for (const entry of cache.listCommitted(kind)) {
-    if ((after === undefined || entry.key > after) && (wanted === 'all' || wanted(entry.value))) found.push(entry);
+    if (after !== undefined && entry.key <= after) continue;
+    if ((known === 'all' || known(entry.key, entry.value)) && (wanted === 'all' || wanted(entry.value)))
+      found.push(entry);
   }
   found.sort((a, b) => (a.key < b.key ? -1 : 1));
   const page = found.slice(0, limit);
   const last = page.at(-1);
   const shownNow = withOutlook(decider);
+  const seen = visibleTo(principal, cache);
   return {
     status: 200,
     json: {
-      items: page.map((entry) => withoutSecrets(shownNow(present(entry)))),
+      items: page.map((entry) => seen(shownNow(present(entry)), 'several')),
       revision,
       epoch: epochOf(cache),
       ...(found.length > limit && last ? { continue: base64(last.key) } : {}),
@@ -334,13 +386,16 @@ async function watch(
   query: ListQuery,
   request: RouteRequest,
 ): Promise<Answer> {
+  const { principal } = request.caller;
+  const known = visibleKeys(principal, kind, cache, query.project, 'watch');
   const topic = { kind, project: definition.scope === 'fleet' ? undefined : query.project };
   const wanted = filterOf(definition, query, topic);
   const { epoch, revision: after = cache.revision } = query;
   if (epoch !== undefined && epoch !== epochOf(cache))
     throw new ApiError('Compacted', 'the store was restored from a backup since; list again', { field: 'epoch' });
   if (after > cache.revision) await assertInStore(store, after);
-  const input = { topic, after, wanted, feed, buggify };
+  const seen = seesAll(principal) ? undefined : visibleTo(principal, cache);
+  const input = { topic, after, wanted, known, seen, feed, buggify };
   return { status: 200, lines: watchLines(input, request), texts: watchTexts(input) };
 }
 

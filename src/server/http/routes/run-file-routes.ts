@@ -4,6 +4,7 @@ import { ApiError } from '../../../api/errors.ts';
 import { parse } from '../../../api/parse.ts';
 import { isFinal, type Job, type JobAttempt } from '../../../api/resources/job.ts';
 import { jobRoutes, runPart, runRoutes } from '../../../api/routes/jobs.ts';
+import { assertMayOn } from '../../../core/access/may.ts';
 import { hostInSession } from '../../../core/operations/host.ts';
 import { jobLabel } from '../../../core/operations/jobs/attempt.ts';
 import { jobsOf } from '../../../core/state/jobs.ts';
@@ -33,8 +34,9 @@ export function runFileRoutes({
       const size = await runFiles.append({ instanceId, part }, { offset, bytes: bytesOf(body) });
       return { status: 200, json: { size } };
     }),
-    bind(jobRoutes.log, async ({ params, query: { project, attempt, offset, follow } }, { signal }) => {
-      const { key, value } = findJob(cache, params.name, project);
+    bind(jobRoutes.log, async ({ params, query: { project, attempt, offset, follow } }, { caller, signal }) => {
+      const { key, value } = findJob(cache, caller, params.name, project);
+      assertMayOn(cache, caller.principal, 'logs', value);
       const number = attempt ?? Math.max(1, value.status.attempt);
       if (attempt !== undefined && !(follow && !isFinal(value.status.phase))) attemptOf(value, attempt);
       await assertKept(runFiles, value, number);
@@ -45,8 +47,9 @@ export function runFileRoutes({
         headers: { 'berth-log-offset': String(offset), 'berth-job-attempt': String(number) },
       };
     }),
-    bind(jobRoutes.artifacts, async ({ params, query: { project, attempt } }) => {
-      const { value } = findJob(cache, params.name, project);
+    bind(jobRoutes.artifacts, async ({ params, query: { project, attempt } }, { caller }) => {
+      const { value } = findJob(cache, caller, params.name, project);
+      assertMayOn(cache, caller.principal, 'logs', value);
       const file = { instanceId: artifactsOf(value, attempt).instanceId, part: 'artifacts' } as const;
       const size = await runFiles.size(file);
       if (size === 0) throw noArtifacts(value);

@@ -1,5 +1,6 @@
 // What hosts have and hold: all of them by page, and one with its providers; and what projects ask for together.
 
+import { assertMay } from '../../../core/access/may.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { capacityRoutes as routes } from '../../../api/routes/capacity.ts';
 import { chargedTo } from '../../../core/queue/quotas.ts';
@@ -20,7 +21,8 @@ export function usageRoutes({ cache }: Decider): Route[] {
       const last = items.at(-1)?.host;
       return { status: 200, json: { items, ...(more && last !== undefined ? { continue: last } : {}) } };
     }),
-    bind(routes.projectUsage, ({ params: { project } }) => {
+    bind(routes.projectUsage, ({ params: { project } }, { caller }) => {
+      assertMay(cache, caller.principal, { verb: 'read', resource: 'project', project });
       return { status: 200, json: { project, charged: chargedTo(cache, project) } };
     }),
     bind(routes.providers, ({ params: { host } }) => {

@@ -1,0 +1,74 @@
+// May this principal change a resource from what it was to what it shall be? One question for creates, replaces and deletes of all
+// kinds: about the resource before, about the resource after, and about what it uses in addition.
+
+import type { Verb } from '../../api/access.ts';
+import type { AnyResource } from '../../api/resources/index.ts';
+import type { InstanceSpec } from '../../api/resources/instance.ts';
+import { equalJson } from '../../base/equal-json.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import { assertMay, assertMayOn } from './may.ts';
+import type { Principal } from './principal.ts';
+import { about, projectOf } from './question.ts';
+import { newUses, usesOf } from './uses.ts';
+
+/** `before` undefined: it is created; `after` null: it is deleted. Throws `Forbidden`, and `NotFound` for what they may not read. */
+export function assertMayChange(
+  snapshot: Snapshot,
+  principal: Principal,
+  { before, after }: { readonly before: AnyResource | undefined; readonly after: AnyResource | null },
+): void {
+  if (principal.kind === 'admin') return;
+  if (before === undefined) {
+    if (after === null) return;
+    assertMay(snapshot, principal, about('create', after));
+  } else {
+    for (const verb of verbsOf(before, after)) assertMayOn(snapshot, principal, verb, before);
+    if (after !== null && projectOf(before) !== projectOf(after))
+      assertMay(snapshot, principal, about('create', after), 'spec.project');
+    assertMayChangeProject(snapshot, principal, { before, after });
+  }
+  if (after !== null) assertUses(snapshot, principal, { before, after });
+}
+
+function assertUses(
+  snapshot: Snapshot,
+  principal: Principal,
+  { before, after }: { readonly before: AnyResource | undefined; readonly after: AnyResource },
+): void {
+  const { project } = after.metadata;
+  const earlier = before ? usesOf(before, project) : [];
+  for (const { question, field } of newUses(usesOf(after, project), earlier))
+    assertMay(snapshot, principal, question, field);
+}
+
+/** A role in a project permits its labels; its weight, quota and limits are the fleet's. */
+function assertMayChangeProject(
+  snapshot: Snapshot,
+  principal: Principal,
+  { before, after }: { readonly before: AnyResource; readonly after: AnyResource | null },
+): void {
+  if (before.kind !== 'project' || (after !== null && equalJson(before.spec, after.spec))) return;
+  assertMay(snapshot, principal, { verb: after === null ? 'delete' : 'update', resource: 'project' }, 'spec');
+}
+
+/** Which verbs a change needs: on and off, and restarts, are `power`. */
+function verbsOf(before: AnyResource, after: AnyResource | null): readonly Verb[] {
+  if (after === null || (isGoing(after) && !isGoing(before))) return ['delete'];
+  if (before.kind !== 'instance' || after.kind !== 'instance') return ['update'];
+  const [off, on] = [withoutPower(before.spec), withoutPower(after.spec)];
+  const power = !equalJson(powerOf(before.spec), powerOf(after.spec));
+  const other = !equalJson(off, on) || !equalJson(before.metadata.labels, after.metadata.labels);
+  return power ? (other ? ['power', 'update'] : ['power']) : ['update'];
+}
+
+function isGoing({ metadata }: AnyResource): boolean {
+  return metadata.deletionRequestedAtMs !== undefined;
+}
+
+function powerOf({ powerState, starts = 0 }: InstanceSpec): unknown {
+  return { powerState, starts };
+}
+
+function withoutPower({ powerState: _powerState, starts: _starts, ...rest }: InstanceSpec): unknown {
+  return rest;
+}

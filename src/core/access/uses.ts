@@ -1,0 +1,63 @@
+// What a spec uses besides its own resource: each use is a question of its own. Two specs are compared, so that a change asks only
+// about what it adds.
+
+import type { AnyResource } from '../../api/resources/index.ts';
+import type { InstanceSpec } from '../../api/resources/instance.ts';
+import type { Question } from './question.ts';
+
+export interface Use {
+  readonly question: Question;
+  /** The field that names it. */
+  readonly field: string;
+  /** What is used; for comparison. */
+  readonly name: string;
+}
+
+type Fields = Partial<Pick<InstanceSpec, 'size' | 'priority' | 'preemption' | 'volumes'>> & {
+  readonly image?: string | undefined;
+  readonly label?: string | undefined;
+  readonly source?: { readonly volume: string } | undefined;
+  readonly placement?: { readonly pool?: string | undefined; readonly task?: string | undefined } | undefined;
+};
+
+/** The uses of the spec of an instance, job, task or volume in a project; none for other kinds. */
+export function usesOf(resource: AnyResource, project: string): Use[] {
+  switch (resource.kind) {
+    case 'instance':
+    case 'job':
+    case 'task':
+    case 'volume':
+      return usesOfFields(resource.spec, project);
+    default:
+      return [];
+  }
+}
+
+function usesOfFields(spec: Fields, project: string): Use[] {
+  const uses: Use[] = [];
+  const use = (resource: Question['resource'], name: string | undefined, field: string): void => {
+    // The reservation of a task ends when an instance takes it over.
+    const verb = resource === 'task' ? 'delete' : 'use';
+    if (name !== undefined) uses.push({ question: { verb, resource, project }, field, name });
+  };
+  use('image', spec.image, 'spec.image');
+  use('image', spec.label, 'spec.label');
+  use('size', spec.size, 'spec.size');
+  use('pool', spec.placement?.pool, 'spec.placement.pool');
+  use('task', spec.placement?.task, 'spec.placement.task');
+  if ((spec.priority ?? 0) > 0) use('priority', String(spec.priority), 'spec.priority');
+  if (spec.preemption === 'LowerPriority') use('priority', spec.preemption, 'spec.preemption');
+  for (const [i, { name }] of (spec.volumes ?? []).entries()) use('volume', name, `spec.volumes[${i}].name`);
+  use('volume', spec.source?.volume, 'spec.source.volume');
+  return uses;
+}
+
+/** Those of `now` that `before` has not. */
+export function newUses(now: readonly Use[], before: readonly Use[]): Use[] {
+  const known = new Set(before.map(keyOfUse));
+  return now.filter((use) => !known.has(keyOfUse(use)));
+}
+
+function keyOfUse({ question, name }: Use): string {
+  return `${question.resource}/${name}`;
+}

@@ -1,0 +1,15 @@
+// Caller: who makes a request, and over which way in. The handlers ask with it, and the audit log writes it down.
+
+import type { Principal } from '../../core/access/principal.ts';
+
+/** The ways in. */
+export type Face = 'http' | 'amqp' | 'forge';
+
+export interface Caller {
+  readonly principal: Principal;
+  /** Of this request, for logs; unique. */
+  readonly requestId: string;
+  /** Where it came from; empty inside the process. */
+  readonly address: string;
+  readonly face: Face;
+}

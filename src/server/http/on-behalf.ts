@@ -1,0 +1,47 @@
+// Decisions on behalf of a caller: what they change is asked about on their own snapshot, and they are known as the caller's.
+
+import type { AnyResource } from '../../api/resources/index.ts';
+import { assertMayChange } from '../../core/access/change.ts';
+import { assertMayOn } from '../../core/access/may.ts';
+import type { Principal } from '../../core/access/principal.ts';
+import type { Decision } from '../../core/operations/decision.ts';
+import type { Context } from '../../core/state/context.ts';
+import { kindOfKey } from '../../core/state/keys.ts';
+import type { Plan } from '../../core/state/plan.ts';
+import type { Snapshot } from '../../core/state/snapshot.ts';
+import { type Decided, decideAndCommit, type Decider } from '../decide.ts';
+import type { Caller } from './caller.ts';
+import { isResource } from './routes/present.ts';
+
+type Decide<D> = (snapshot: Snapshot, ctx: Context, attempt: number) => D;
+
+/** `decide` has asked what the caller may do, on its snapshot: rights may have changed since the request came. */
+export function decideFor<D extends { readonly plan: Plan }>(
+  decider: Decider,
+  _request: { readonly caller: Caller },
+  decide: Decide<D>,
+): Promise<Decided<D>> {
+  return decideAndCommit(decider, decide);
+}
+
+/** The same decision, refused when the principal may not change its resource so. Throws `Forbidden`, or `NotFound`. */
+export function permitted<D extends Decision>(principal: Principal, decide: Decide<D>): Decide<D> {
+  if (principal.kind === 'admin') return decide;
+  return (snapshot, ctx, attempt) => {
+    const decision = decide(snapshot, ctx, attempt);
+    const { plan, key } = decision;
+    const before = resourceAt(snapshot, key);
+    const change = plan.changes.find((each) => each.key === key);
+    if (change === undefined) {
+      if (before) assertMayOn(snapshot, principal, 'read', before); // nothing changes
+    } else if (change.value === null) assertMayChange(snapshot, principal, { before, after: null });
+    else if (isResource(change.value)) assertMayChange(snapshot, principal, { before, after: change.value });
+    return decision;
+  };
+}
+
+function resourceAt(snapshot: Snapshot, key: string): AnyResource | undefined {
+  const kind = kindOfKey(key);
+  const value = kind && snapshot.get(kind, key)?.value;
+  return value && isResource(value) ? value : undefined;
+}
