@@ -63,9 +63,9 @@ function preempt(
   { host, victims }: { readonly host: string; readonly victims: readonly Entry<Instance>[] },
   ctx: Context,
 ): Plan {
-  const { name } = instance.value.metadata;
+  const { project: own } = instance.value.metadata;
   const { nominationMs } = ctx.policy;
-  const names = victims.map(({ value }) => value.metadata.name).join(', ');
+  const names = namesFor(own, victims);
   const message =
     victims.length === 0 ? `waits for resources that are being released on ${host}` : `preempts ${names} on ${host}`;
   const gates = new Set<string>();
@@ -78,20 +78,32 @@ function preempt(
   return {
     changes: [
       ...kept.changes,
-      ...victims.flatMap((victim) => stopFor(victim, { name, host }, ctx)),
+      ...victims.flatMap((victim) => stopFor(victim, { by: instance.value, host }, ctx)),
       ...[...gates].map((gate) => passGate(snapshot, gate)),
     ],
     requeueAfterMs: nominationMs,
   };
 }
 
+/** Owners of a project read this: names of other projects stay out of it. */
+function namesFor(project: string, victims: readonly Entry<Instance>[]): string {
+  const own = victims.filter(({ value }) => value.metadata.project === project);
+  const others = victims.length - own.length;
+  const names = own.map(({ value }) => value.metadata.name);
+  if (others > 0)
+    names.push(others === 1 ? 'one instance of another project' : `${others} instances of other projects`);
+  return names.join(', ');
+}
+
 /**
  * Treated like a failure: its host stops and deletes the guest, which frees the room. The restart policy decides
  * whether it is placed again.
  */
-function stopFor(victim: Entry<Instance>, { name, host }: { name: string; host: string }, ctx: Context): Change[] {
+function stopFor(victim: Entry<Instance>, { by, host }: { by: Instance; host: string }, ctx: Context): Change[] {
   const { host: _host, guest: _guest, report: _report, assigned: _assigned, ...kept } = victim.value.status;
-  const why = { reason: 'Preempted', message: `preempted on ${host} by ${name}, which has a higher priority` };
+  const own = by.metadata.project === victim.value.metadata.project;
+  const who = own ? by.metadata.name : 'an instance of another project';
+  const why = { reason: 'Preempted', message: `preempted on ${host} by ${who}, which has a higher priority` };
   return [
     instanceStatusChange(victim, {
       ...kept,

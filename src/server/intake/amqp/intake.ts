@@ -11,6 +11,7 @@ import { describeError, type Logger } from '../../../base/log.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { acceptJobRequest, readJobRequest, refusalOf } from '../../../core/operations/jobs/job-request.ts';
 import { type Decider, decideAndCommit } from '../../decide.ts';
+import { permitted } from '../../http/on-behalf.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import type { AmqpSettings } from './amqp-settings.ts';
 import { type BrokerChannel, type BrokerLink, type BrokerMessage, replyCodeOf } from './broker.ts';
@@ -260,7 +261,10 @@ class Session {
       ...(replyTo ? { replyTo } : {}),
       ...(correlationId ? { correlationId } : {}),
     };
-    const { decision } = await decideAndCommit(decider, (snapshot, ctx) => acceptJobRequest(snapshot, input, ctx));
+    const accept = permitted({ kind: 'intake', name: 'amqp', project: settings.project }, (snapshot, ctx) =>
+      acceptJobRequest(snapshot, input, ctx),
+    );
+    const { decision } = await decideAndCommit(decider, accept);
     log.debug(decision.changed ? 'a message made a job' : 'a message was a repetition', {
       request: read.request.request_id,
     });

@@ -11,6 +11,7 @@ import {
   identityOf,
   readEvent,
 } from '../../../core/operations/jobs/webhook-event.ts';
+import { assertMay } from '../../../core/access/may.ts';
 import type { AskedHead } from '../../../core/operations/jobs/webhook-order.ts';
 import { decideWebhook, type WebhookDecision } from '../../../core/operations/jobs/webhook.ts';
 import { decideAndCommit, type Decider } from '../../decide.ts';
@@ -112,9 +113,11 @@ async function decide(
   for (let asked = 0; ; asked++) {
     const delivery = { id, eventKey, event, ...(head === undefined ? {} : { head }) };
     const patient = asked < asksMax;
-    const { decision } = await decideAndCommit(decider, (snapshot, ctx) =>
-      decideWebhook(snapshot, { hook, delivery, patient }, ctx),
-    );
+    const { decision } = await decideAndCommit(decider, (snapshot, ctx) => {
+      const intake = { kind: 'intake', name: hook.name, project: hook.project } as const;
+      assertMay(snapshot, intake, { verb: 'create', resource: 'job', project: hook.project });
+      return decideWebhook(snapshot, { hook, delivery, patient }, ctx);
+    });
     if (decision.outcome !== 'needsHead') return decision;
     head = { sha: await askHead(hook, event), seen: decision.seen ?? new Set() };
   }
