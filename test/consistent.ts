@@ -5,10 +5,10 @@ import { ApiError } from '../src/api/errors.ts';
 import type { UserClient } from '../src/api/client/user-client.ts';
 
 /** What is on its way may take a moment; what is left then is a fault, and so is a server that does not say. */
-export async function expectConsistent(client: Pick<UserClient, 'audit'>, withinMs = 20_000): Promise<void> {
+export async function expectConsistent(client: Pick<UserClient, 'verify'>, withinMs = 20_000): Promise<void> {
   const deadlineMs = Date.now() + withinMs;
   for (;;) {
-    const report = await client.audit({ olderThanMs: 0 }).catch((error: unknown) => {
+    const report = await client.verify({ olderThanMs: 0 }).catch((error: unknown) => {
       if (error instanceof ApiError && error.code === 'Unavailable') return undefined;
       throw error;
     });

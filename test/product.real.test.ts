@@ -59,7 +59,7 @@ it('serves from a YAML file and answers its own command line in YAML', async () 
     run('size', 'create', 'small', '--cpus', '1', '--memory', '1GiB');
     expect(run('size', 'ls', '-o', 'yaml')).toContain('memoryMiB: 1024');
     expect(JSON.parse(run('ps', '-o', 'json'))).toEqual([]);
-    expect(JSON.parse(run('audit', '--older-than', '0s', '-o', 'json'))).toMatchObject({ findings: [] });
+    expect(JSON.parse(run('verify', '--older-than', '0s', '-o', 'json'))).toMatchObject({ findings: [] });
   } finally {
     const exited = once(server, 'exit');
     server.kill('SIGTERM');

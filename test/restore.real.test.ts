@@ -80,11 +80,11 @@ it('keeps every guest as it is, tells what is not known, and starts nothing twic
     if (host.status.unknownGuests.length > 0) break;
   }
   expect(host.status.unknownGuests).toEqual([unknownGuest]);
-  const audited = await berth('audit', '--older-than', '0s');
-  expect(audited).toMatchObject({ code: 7, stdout: expect.stringContaining('UnknownGuest') });
-  const applied = await berth('audit', '--older-than', '0s', '--apply');
+  const found = await berth('verify', '--older-than', '0s');
+  expect(found).toMatchObject({ code: 7, stdout: expect.stringContaining('UnknownGuest') });
+  const applied = await berth('verify', '--older-than', '0s', '--apply');
   expect(applied.stdout, 'nothing is destroyed without being named').not.toContain('repaired');
-  const removed = await berth('audit', '--older-than', '0s', '--apply', '--remove-unknown');
+  const removed = await berth('verify', '--older-than', '0s', '--apply', '--remove-unknown');
   expect(removed.stdout).toContain(`repaired: orders host h1 to remove the guest of ${later.metadata.id}`);
   // fleet.stop() waits until nothing is left that does not fit together.
 });

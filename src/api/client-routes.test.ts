@@ -21,7 +21,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   candidates: ({ candidates }) => candidates(body),
   queue: ({ queue }) => queue({ project: 'p', limit: 1 }),
   capacity: ({ capacity }) => capacity({ losses: 1 }),
-  audit: ({ audit }) => audit(),
+  verify: ({ verify }) => verify(),
   hostToken: ({ hostToken }) => hostToken('h1'),
   usage: ({ usage }) => usage({ host: 'h1', limit: 1, continue: 'c' }),
   projectUsage: ({ projectUsage }) => projectUsage('p'),

@@ -5,7 +5,7 @@ import type { TSchema } from 'typebox';
 import { isRecord } from '../base/is-record.ts';
 import { Ticket, TicketRequest } from './access-protocol.ts';
 import * as agent from './agent-protocol.ts';
-import { AuditReport, AuditRequest, Finding } from './audit.ts';
+import { VerifyReport, VerifyRequest, Finding } from './verify.ts';
 import { CandidateQuestion, Candidates } from './candidates.ts';
 import { Capacity, CapacityQuestion } from './capacity.ts';
 import { errorSchema } from './error-schema.ts';
@@ -35,7 +35,7 @@ const named: Readonly<Record<string, TSchema>> = {
   ...ofKinds(),
   Placement: InstanceSpec.properties.placement,
   Gpus: InstanceSpec.properties.gpus,
-  ...{ Explanation, ReasonExplanation, Ticket, TicketRequest, AuditRequest, AuditReport, Finding, QueueList },
+  ...{ Explanation, ReasonExplanation, Ticket, TicketRequest, VerifyRequest, VerifyReport, Finding, QueueList },
   ...{ AskSpec, Candidates, CandidateQuestion, Capacity, CapacityQuestion, UsagePage, HostProviders, ProjectUsage },
   ...{ NewInstanceBatch, InstanceBatch, ReceivedImage, StartAgain },
   ...Object.fromEntries(

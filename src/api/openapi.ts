@@ -29,6 +29,7 @@ class Document {
   write(all: readonly RouteDefinition[]): Json {
     const paths: Record<string, Json> = {};
     for (const route of all) {
+      if (route.formerPath) continue;
       const path = route.path.replaceAll(/:([a-zA-Z]+)/g, '{$1}');
       paths[path] = { ...paths[path], [route.method.toLowerCase()]: this.#operation(route) };
     }

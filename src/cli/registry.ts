@@ -183,10 +183,16 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./jobs/dlq.ts')).dlqCommand,
   },
   {
-    name: 'audit',
+    name: 'verify',
     group: fleet,
     summary: 'Check the consistency of the fleet',
-    load: async () => (await import('./fleet/audit.ts')).auditCommand,
+    load: async () => (await import('./fleet/verify.ts')).verifyCommand,
+  },
+  {
+    name: 'audit',
+    group: fleet,
+    summary: 'The former name of "verify"',
+    load: async () => (await import('./access/audit.ts')).auditCommand,
   },
   {
     name: 'host',

@@ -165,7 +165,7 @@ describe('a fleet on this machine', () => {
   });
 
   it('is consistent in the end', async () => {
-    const { stdout, exitCode } = await verb('audit --older-than 0s');
+    const { stdout, exitCode } = await verb('verify --older-than 0s');
     expect(stdout).toMatch(/consistent/);
     expect(exitCode).toBe(0);
   });

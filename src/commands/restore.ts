@@ -55,7 +55,7 @@ export function restoreCommand(cli: Cli): Command {
           json
             ? `${JSON.stringify({ ...done, revision: backup.revision, entries: backup.entries.size })}\n`
             : `restored ${backup.entries.size} entries of revision ${backup.revision} (${new Date(backup.createdAtMs).toISOString()}): ${done.written} written, ${done.deleted} removed\n` +
-                'start the servers; "berth audit" shows what is on hosts but not in the backup\n',
+                'start the servers; "berth verify" shows what is on hosts but not in the backup\n',
         );
       } finally {
         progress.end();

@@ -1,14 +1,14 @@
 // What this control plane measures, in the form that Prometheus reads. Read when it is asked for, so that nothing is counted for nobody.
 
 import { Counter, Gauge, Registry } from 'prom-client';
-import { FindingCode } from '../api/audit.ts';
+import { FindingCode } from '../api/verify.ts';
 import type { Cache } from '../core/state/cache.ts';
-import type { Auditor } from './auditor.ts';
+import type { Verifier } from './verifier.ts';
 import { type ConnectionCounts, dropReasons } from './http/connections/connections.ts';
 
 export interface MetricsParts {
   readonly cache: Cache;
-  readonly auditor: Auditor;
+  readonly verifier: Verifier;
   readonly ready: () => boolean;
   readonly leads: () => boolean;
   readonly overloaded: () => boolean;
@@ -21,7 +21,7 @@ export interface Metrics {
   text(): Promise<string>;
 }
 
-export function createMetrics({ cache, auditor, ready, leads, overloaded, connections }: MetricsParts): Metrics {
+export function createMetrics({ cache, verifier, ready, leads, overloaded, connections }: MetricsParts): Metrics {
   const registry = new Registry();
   const gauge = (name: string, help: string, read: () => number): void => {
     registry.registerMetric(
@@ -41,30 +41,35 @@ export function createMetrics({ cache, auditor, ready, leads, overloaded, connec
   gauge('berth_store_revision', 'The newest revision that this control plane has read', () => cache.revision);
   gauge('berth_hosts', 'Hosts that are known', () => cache.count('host'));
   gauge('berth_instances', 'Instances that are known', () => cache.count('instance'));
+  // The names with "audit" are the former ones, kept for one version so that alerts continue to work.
+  for (const word of ['verify', 'audit']) measureConsistency(registry, verifier, word);
+  if (connections) measureConnections(registry, connections);
+  return { contentType: registry.contentType, text: () => registry.metrics() };
+}
+
+function measureConsistency(registry: Registry, verifier: Verifier, word: string): void {
   registry.registerMetric(
     new Gauge({
-      name: 'berth_audit_findings',
-      help: 'Inconsistencies that the last audit found, by kind',
+      name: `berth_${word}_findings`,
+      help: 'Inconsistencies that the last consistency check found, by kind',
       labelNames: ['code'],
       registers: [],
       collect() {
         for (const code of FindingCode.enum)
-          this.set({ code }, auditor.findings.filter((finding) => finding.code === code).length);
+          this.set({ code }, verifier.findings.filter((finding) => finding.code === code).length);
       },
     }),
   );
   registry.registerMetric(
     new Gauge({
-      name: 'berth_audit_oldest_finding_seconds',
+      name: `berth_${word}_oldest_finding_seconds`,
       help: 'Age of the oldest of them',
       registers: [],
       collect() {
-        this.set(Math.max(0, ...auditor.findings.map(({ ageMs }) => ageMs / 1000)));
+        this.set(Math.max(0, ...verifier.findings.map(({ ageMs }) => ageMs / 1000)));
       },
     }),
   );
-  if (connections) measureConnections(registry, connections);
-  return { contentType: registry.contentType, text: () => registry.metrics() };
 }
 
 function measureConnections(registry: Registry, connections: ConnectionCounts): void {

@@ -14,14 +14,14 @@ import { epochOf, whyClosed } from '../core/state/cluster-state.ts';
 import type { Cluster } from '../core/state/records.ts';
 import type { Store } from '../store/store.ts';
 import { Assignments } from './assignments.ts';
-import { Auditor } from './auditor.ts';
+import { Verifier } from './verifier.ts';
 import { Committer } from './commit.ts';
 import { Compaction } from './storage/compaction.ts';
 import { ControlLoop } from './control-loop.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { agentRoutes } from './http/routes/agent-routes.ts';
 import { asFreshAsAsked } from './http/as-fresh-as-asked.ts';
-import { auditRoutes } from './http/routes/audit-routes.ts';
+import { verifyRoutes } from './http/routes/verify-routes.ts';
 import { backupRoute } from './http/routes/backup-route.ts';
 import { capacityRoutes } from './http/routes/capacity-routes.ts';
 import { candidateRoutes } from './http/routes/candidate-routes.ts';
@@ -138,14 +138,14 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   });
   statuses?.start();
   if (statuses) parts.outside?.add(statuses);
-  const auditor = new Auditor({ decider, log });
-  auditor.start();
+  const verifier = new Verifier({ decider, log });
+  verifier.start();
   const { runFiles } = parts;
   const janitor = new RunJanitor({ runFiles, cache, clock, log, leads });
   janitor.start();
   const metrics = createMetrics({
     cache,
-    auditor,
+    verifier,
     ready,
     leads,
     overloaded: () => hearing.overloaded,
@@ -153,7 +153,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   });
   const assignments = new Assignments({ cache, clock, ...unusual });
   const { cluster } = decision;
-  const routes = allRoutes(parts, { decider, assignments, auditor, feed, metrics, whyNotReady, cluster });
+  const routes = allRoutes(parts, { decider, assignments, verifier, feed, metrics, whyNotReady, cluster });
   return {
     routes,
     decider,
@@ -161,7 +161,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     ready,
     leads,
     async stop() {
-      auditor.stop();
+      verifier.stop();
       await statuses?.stop();
       hearing.stop();
       janitor.stop();
@@ -175,7 +175,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
 interface RouteParts {
   readonly decider: Decider;
   readonly assignments: Assignments;
-  readonly auditor: Auditor;
+  readonly verifier: Verifier;
   readonly feed: WatchFeed;
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly whyNotReady: () => string | undefined;
@@ -184,7 +184,7 @@ interface RouteParts {
 
 function allRoutes(
   { store, clock, log, version, links, imageContent, runFiles, forges, outside = new Outside() }: ServerParts,
-  { decider, assignments, auditor, feed, metrics, whyNotReady, cluster }: RouteParts,
+  { decider, assignments, verifier, feed, metrics, whyNotReady, cluster }: RouteParts,
 ): readonly Route[] {
   return asFreshAsAsked(
     [
@@ -202,7 +202,7 @@ function allRoutes(
       ...forgeRoutes(forges, { decider, log }),
       ...queueRoutes(decider),
       ...usageRoutes(decider),
-      ...auditRoutes(auditor),
+      ...verifyRoutes(verifier),
       instanceBatchRoute(decider),
       ...resourceRoutes({ decider, store, feed }),
     ],

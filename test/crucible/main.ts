@@ -184,7 +184,7 @@ const invariants: Readonly<Record<number, string>> = {
   5: 'room is held exactly as long',
   6: 'no gaps; watches see all, once, in order',
   7: 'nothing falls; stale reports change nothing',
-  8: 'no traces at rest; audit finds nothing',
+  8: 'no traces at rest; berth verify finds nothing',
   9: 'restarts change nothing but time',
   0: 'others: fail-over, eligible hosts, churn, quota, limits',
 };

@@ -209,7 +209,7 @@ export async function runStore(options: StoreRunOptions): Promise<StoreRunResult
   followed.abort();
   await following;
   await follower?.close();
-  await judgeAudits(fleet, record);
+  await judgeConsistency(fleet, record);
 
   // ── the store itself ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -353,7 +353,7 @@ async function untilRest(record: RunRecord, store: Store, signal: AbortSignal): 
 
 const notRead: Violation = { invariant: 6, message: 'the log cannot be read to its end' };
 
-/** Where the store cannot be read beside its server: until the audit finds nothing, and no instance is on its way. */
+/** Where the store cannot be read beside its server: until the check finds nothing, and no instance is on its way. */
 async function untilQuiet(fleet: Fleet, signal: AbortSignal): Promise<void> {
   const [plane] = fleet.controlPlanes;
   if (plane === undefined) return;
@@ -362,7 +362,7 @@ async function untilQuiet(fleet: Fleet, signal: AbortSignal): Promise<void> {
   let quietSinceMs: number | undefined;
   while (systemClock.monotonicMs() < deadlineMs && !signal.aborted) {
     const { items } = await client.list('instance', { limit: 1_000 });
-    const { findings, young } = await client.audit({ olderThanMs: 0 });
+    const { findings, young } = await client.verify({ olderThanMs: 0 });
     const moving = items.some(({ status }) => ['Scheduled', 'Starting', 'Stopping', 'Deleting'].includes(status.phase));
     if (moving || findings.length + young > 0) quietSinceMs = undefined;
     else quietSinceMs ??= systemClock.monotonicMs();
@@ -380,10 +380,10 @@ async function untilWatched(workload: Workload, revision: number): Promise<void>
   }
 }
 
-async function judgeAudits(fleet: Fleet, record: RunRecord): Promise<void> {
+async function judgeConsistency(fleet: Fleet, record: RunRecord): Promise<void> {
   for (const plane of fleet.controlPlanes) {
-    const { exitCode, stdout, stderr } = await fleet.berth(plane, 'audit', '--older-than', '0s');
-    if (exitCode !== 0) record.violate(8, `berth audit at ${plane.machine}: ${stdout.trim()} ${stderr.trim()}`);
+    const { exitCode, stdout, stderr } = await fleet.berth(plane, 'verify', '--older-than', '0s');
+    if (exitCode !== 0) record.violate(8, `berth verify at ${plane.machine}: ${stdout.trim()} ${stderr.trim()}`);
   }
 }
 

@@ -1,7 +1,7 @@
 // The typed client of the API for users' programs. It must not import a schema at run time: without schemas the command line
 // starts in a third of the time.
 
-import type { AuditReport, AuditRequest } from '../audit.ts';
+import type { VerifyReport, VerifyRequest } from '../verify.ts';
 import type { Candidates } from '../candidates.ts';
 import type { Capacity } from '../capacity.ts';
 import type { QueueList } from '../queue.ts';
@@ -213,7 +213,7 @@ function jobCalls(json: Json) {
 function fleetCalls(json: Json) {
   return {
     /** Finds inconsistent records; with `apply` repairs them. */
-    audit: (body: Partial<AuditRequest> = {}): Promise<AuditReport> => json('/v1/audit', { method: 'POST', body }),
+    verify: (body: Partial<VerifyRequest> = {}): Promise<VerifyReport> => json('/v1/verify', { method: 'POST', body }),
 
     /** The token for the agent of a host; for operators. */
     hostToken: (host: string): Promise<HostToken> =>

@@ -71,6 +71,8 @@ export interface RouteDefinition {
   readonly answers: Readonly<Record<number, AnswerForm>>;
   /** Possible errors, in addition to those of every route. */
   readonly errors?: readonly ErrorCode[];
+  /** The former path of another route: served for one version, and not documented. */
+  readonly formerPath?: true;
   /** Switches to another protocol: `GET` with an `Upgrade` header. */
   readonly upgrade?: true;
 }

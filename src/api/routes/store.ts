@@ -1,22 +1,35 @@
-// Routes about the store as a whole: its audit and its backup.
+// Routes about the store as a whole: its consistency and its backup.
 
-import { AuditReport, AuditRequest } from '../audit.ts';
+import { VerifyReport, VerifyRequest } from '../verify.ts';
 import { json, needs, route } from './route.ts';
 
 const tag = 'store';
 
 export const storeRoutes = {
-  audit: route({
-    id: 'audit',
+  verify: route({
+    id: 'verify',
     tag,
     method: 'POST',
-    path: '/v1/audit',
+    path: '/v1/verify',
     access: needs('fleet', 'read'),
     summary: 'List the inconsistencies of the fleet, with age and cause; with `apply` repair them',
     query: {},
-    body: AuditRequest,
+    body: VerifyRequest,
     bodyOptional: true,
-    answers: { 200: json(AuditReport) },
+    answers: { 200: json(VerifyReport) },
+  }),
+  formerVerify: route({
+    id: 'formerVerify',
+    tag,
+    method: 'POST',
+    path: '/v1/audit',
+    formerPath: true,
+    access: needs('fleet', 'read'),
+    summary: 'The former path of `/v1/verify`',
+    query: {},
+    body: VerifyRequest,
+    bodyOptional: true,
+    answers: { 200: json(VerifyReport) },
   }),
   backup: route({
     id: 'backup',

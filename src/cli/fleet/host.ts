@@ -143,7 +143,7 @@ export function hostLines({ metadata, spec, status }: Host, held: HostProviders,
         ? `${name}, ${bytes(sizeBytes)}, ${digest.slice(0, 19)}`
         : `${name} cannot be fetched: ${problem}`,
     ]),
-    ...(status.unknownVolumes ?? []).map((id): [string, string] => ['unknown', `volume ${id}: berth audit`]),
+    ...(status.unknownVolumes ?? []).map((id): [string, string] => ['unknown', `volume ${id}: berth verify`]),
     ...status.unknownGuests.map(({ instanceId, driver, state }): [string, string] => [
       'unknown',
       `guest ${instanceId} (${driver}, ${state})`,

@@ -15,7 +15,7 @@ import { refill } from '../../server/storage/refill.ts';
 import { type Store, StoreError } from '../../store/store.ts';
 import type { Tally } from '../batch/tally.ts';
 import type { CommittedState, RecordEvent } from '../history.ts';
-import { auditUnrest, RestoredLedger, restoredUnrest, snapshotOf } from './restored-state.ts';
+import { verifyUnrest, RestoredLedger, restoredUnrest, snapshotOf } from './restored-state.ts';
 
 export interface EpilogueParts {
   /** As a client outside of all control planes reaches it. */
@@ -126,7 +126,7 @@ export class Epilogue {
     const unrest = restoredUnrest(this.#parts);
     if (unrest !== undefined) return unrest;
     const snapshot = snapshotOf(this.#parts.state.entries());
-    return auditUnrest(snapshot, this.#parts) ?? this.#ledger.unrest(snapshot);
+    return verifyUnrest(snapshot, this.#parts) ?? this.#ledger.unrest(snapshot);
   }
 
   async #restore(from: Backup): Promise<void> {

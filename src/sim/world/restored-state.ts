@@ -1,12 +1,12 @@
 // The records after a restore: what must be true of them once the cluster is at rest.
 
-import { audit } from '../../core/audit/audit.ts';
+import { verify } from '../../core/verify/verify.ts';
 import { type OverUse, overUse } from '../../core/ledger/ledger.ts';
 import { Cache, type StoredEvent } from '../../core/state/cache.ts';
 import { conditionOf } from '../../core/state/conditions.ts';
 import { restored } from '../../core/state/guest-phase.ts';
 import { keys } from '../../core/state/keys.ts';
-import type { FindingCode } from '../../api/audit.ts';
+import type { FindingCode } from '../../api/verify.ts';
 import { cacheFaults } from '../checkers/cache-faults.ts';
 import type { CommittedState } from '../history.ts';
 
@@ -22,7 +22,7 @@ interface Complaint {
   readonly message: string;
 }
 
-/** What the audit may find for good: what only hosts know, and what an operator had made too small. */
+/** What the check may find for good: what only hosts know, and what an operator had made too small. */
 const ofTheHosts: ReadonlySet<FindingCode> = new Set(['UnknownGuest', 'UnknownVolume', 'SecondGuest', 'OverUse']);
 
 export function restoredUnrest({ state, servers, honest }: RestoredParts): Complaint | undefined {
@@ -43,8 +43,8 @@ export function restoredUnrest({ state, servers, honest }: RestoredParts): Compl
   return undefined;
 }
 
-export function auditUnrest(snapshot: Cache, { honest }: Pick<RestoredParts, 'honest'>): Complaint | undefined {
-  for (const found of audit(snapshot)) {
+export function verifyUnrest(snapshot: Cache, { honest }: Pick<RestoredParts, 'honest'>): Complaint | undefined {
+  for (const found of verify(snapshot)) {
     if (!found || ofTheHosts.has(found.code) || (found.host !== undefined && !honest(found.host))) continue;
     return { invariant: 5, message: `after a restore, ${found.subject}: ${found.message}` };
   }

@@ -26,7 +26,7 @@ export const unknownGuest: GroupPlugin = {
         return refuse(
           'UnknownGuest',
           () =>
-            `it has a guest of this instance, incarnation ${other}, that is unknown; "berth audit --apply --remove-unknown" removes it`,
+            `it has a guest of this instance, incarnation ${other}, that is unknown; "berth verify --apply --remove-unknown" removes it`,
         );
       },
     };

@@ -1,7 +1,7 @@
-// `berth audit`: checks the fleet for inconsistencies and lists them with age and reason; with --apply it repairs them.
+// `berth verify`: checks the fleet for inconsistencies and lists them with age and reason; with --apply it repairs them.
 
 import { Command } from 'commander';
-import type { AuditReport, Finding } from '../../api/audit.ts';
+import type { VerifyReport, Finding } from '../../api/verify.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, CommandError, exitCodes } from '../exit-codes.ts';
 import { coloursFor, type Column, type Format, printValue, tableLines } from '../print/output.ts';
@@ -10,16 +10,22 @@ import { openSession } from '../session.ts';
 import { visible } from '../print/terminal.ts';
 import { age, parseDurationMs, seconds } from '../options/units.ts';
 
-interface AuditFlags {
+interface VerifyFlags {
   readonly apply?: true;
   readonly removeUnknown?: true;
   readonly olderThan: string;
   readonly output: Format;
 }
 
-export function auditCommand(cli: Cli): Command {
-  return new Command('audit')
-    .description('Check that instances, reservations and the guests found on hosts agree')
+export function verifyCommand(cli: Cli): Command {
+  return verifyingCommand(cli, new Command('verify')).description(
+    'Check that instances, reservations and the guests found on hosts agree',
+  );
+}
+
+/** Adds the options and the action of `berth verify` to `command`. `before` runs first. */
+export function verifyingCommand(cli: Cli, added: Command, before: () => void = () => {}): Command {
+  return added
     .option('--apply', 'repair what can be repaired; each repair is logged')
     .option('--remove-unknown', 'with --apply: remove unknown guests, with their disks')
     .option(
@@ -32,13 +38,14 @@ export function auditCommand(cli: Cli): Command {
       'after',
       '\n--apply repairs RoomLeaked (of hosts that no longer exist), RoomMissing and OrphanRecord; with --remove-unknown also\nUnknownGuest, UnknownVolume and SecondGuest. The others are only reported.\nThe exit code is 0 when the fleet is consistent, and 7 when it is not.',
     )
-    .action(async ({ apply, removeUnknown, olderThan, output }: AuditFlags, command: Command) => {
+    .action(async ({ apply, removeUnknown, olderThan, output }: VerifyFlags, command: Command) => {
+      before();
       if (removeUnknown && !apply)
         throw new CommandError(exitCodes.usage, '--remove-unknown does nothing without --apply');
       const olderThanMs = parseDurationMs('--older-than', olderThan);
       const { client } = await openSession(cli, command);
-      const report = await attempting('audit the fleet', () =>
-        client.audit({ olderThanMs, apply: apply === true, removeUnknown: removeUnknown === true }),
+      const report = await attempting('verify the fleet', () =>
+        client.verify({ olderThanMs, apply: apply === true, removeUnknown: removeUnknown === true }),
       );
       if (output === 'json' || output === 'yaml') await printValue(cli, output, report);
       else cli.stdout.write(`${reportLines(cli, report, { olderThan, olderThanMs }).join('\n')}\n`);
@@ -54,8 +61,8 @@ function outcomeOf(count: number): string {
 }
 
 function adviceFor(
-  { findings }: AuditReport,
-  { apply, removeUnknown }: Pick<AuditFlags, 'apply' | 'removeUnknown'>,
+  { findings }: VerifyReport,
+  { apply, removeUnknown }: Pick<VerifyFlags, 'apply' | 'removeUnknown'>,
 ): string {
   if (!removeUnknown && findings.some(({ destroys }) => destroys))
     return 'unknown guests and their disks are removed only by --apply --remove-unknown';
@@ -67,7 +74,7 @@ function adviceFor(
 
 function reportLines(
   cli: Cli,
-  { findings, young, checked, repaired, watchedMs }: AuditReport,
+  { findings, young, checked, repaired, watchedMs }: VerifyReport,
   { olderThan, olderThanMs }: { readonly olderThan: string; readonly olderThanMs: number },
 ): string[] {
   const { instances, allocations, providers, hosts, hostsHeard } = checked;

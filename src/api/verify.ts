@@ -1,4 +1,4 @@
-// Audit: inconsistencies of the fleet: desired against claimed against observed.
+// `berth verify`: inconsistencies of the fleet: desired against claimed against observed.
 
 import { type Static, Type } from 'typebox';
 
@@ -33,7 +33,7 @@ export const Finding = Type.Object(
 );
 export type Finding = Static<typeof Finding>;
 
-export const AuditRequest = Type.Object(
+export const VerifyRequest = Type.Object(
   {
     apply: Type.Boolean({ default: false, description: 'repair what can be repaired' }),
     removeUnknown: Type.Boolean({
@@ -49,9 +49,9 @@ export const AuditRequest = Type.Object(
   },
   closed,
 );
-export type AuditRequest = Static<typeof AuditRequest>;
+export type VerifyRequest = Static<typeof VerifyRequest>;
 
-export const AuditReport = Type.Object(
+export const VerifyReport = Type.Object(
   {
     findings: Type.Array(Finding),
     /** Number of findings that are younger than the requested age. */
@@ -71,4 +71,4 @@ export const AuditReport = Type.Object(
   },
   closed,
 );
-export type AuditReport = Static<typeof AuditReport>;
+export type VerifyReport = Static<typeof VerifyReport>;

@@ -1,4 +1,4 @@
-// The audit: each rule compares two parts of the fleet's records and reports what is inconsistent. Rules only read; a
+// The verify: each rule compares two parts of the fleet's records and reports what is inconsistent. Rules only read; a
 // repair is a Plan like any other. A new rule is a file and a line here.
 
 import type { Snapshot } from '../state/snapshot.ts';
@@ -24,6 +24,6 @@ const rules: readonly Rule[] = [
 ];
 
 /** Yields `undefined` for a consistent record. */
-export function* audit(snapshot: Snapshot): Generator<Fault | undefined, void> {
+export function* verify(snapshot: Snapshot): Generator<Fault | undefined, void> {
   for (const rule of rules) yield* rule(snapshot);
 }

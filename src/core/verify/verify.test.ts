@@ -4,7 +4,7 @@ import { restored } from '../state/guest-phase.ts';
 import { keys } from '../state/keys.ts';
 import type { Allocation, AnyRecord } from '../state/records.ts';
 import { commitPlan, testCache, testContext, testHost, testInstance, testTask, testVolume } from '../testing.ts';
-import { audit } from './audit.ts';
+import { verify } from './verify.ts';
 
 const [host, provider] = testHost('h1');
 const ready = {
@@ -135,7 +135,7 @@ const rows: readonly {
 
 it.each(rows)('finds $name', ({ records, codes, repaired }) => {
   const cache = testCache(records);
-  const faults = [...audit(cache)].filter((fault) => fault !== undefined);
+  const faults = [...verify(cache)].filter((fault) => fault !== undefined);
   expect(faults.map(({ code }) => code).sort()).toEqual([...codes].sort());
   expect(new Set(faults.map(({ key }) => key)).size).toBe(faults.length);
   if (repaired === undefined) return;
@@ -143,20 +143,20 @@ it.each(rows)('finds $name', ({ records, codes, repaired }) => {
     const plan = repair?.plan(cache, testContext());
     if (plan) commitPlan(cache, plan);
   }
-  expect([...audit(cache)].flatMap((fault) => fault?.code ?? [])).toEqual(repaired);
+  expect([...verify(cache)].flatMap((fault) => fault?.code ?? [])).toEqual(repaired);
 });
 
 it.each([
   ['has ended', { phase: 'Exited' as const }],
   ['has failed with its host', { phase: 'Failed' as const }],
 ])('wants no room for what %s', (_, status) => {
-  const faults = [...audit(testCache([...all, onHost(status)]))].filter((fault) => fault !== undefined);
+  const faults = [...verify(testCache([...all, onHost(status)]))].filter((fault) => fault !== undefined);
   expect(faults).toEqual([]);
 });
 
 it('gives back no room on a host that is there again', () => {
   const cache = testCache([room()]);
-  const [fault] = [...audit(cache)].filter((each) => each !== undefined);
+  const [fault] = [...verify(cache)].filter((each) => each !== undefined);
   commitPlan(cache, { changes: [{ key: keys.host('h1'), ifRevision: 0, value: ready }] });
   expect(fault?.repair?.plan(cache, testContext())).toBeNull();
 });
@@ -173,19 +173,19 @@ it('offers to take no newer life of an instance that a restore has lost sight of
     instance,
     room({ host: 'h2', amounts: {} }),
   ];
-  const [fault] = [...audit(testCache(records))].filter((each) => each?.code === 'SecondGuest');
+  const [fault] = [...verify(testCache(records))].filter((each) => each?.code === 'SecondGuest');
   expect(fault).toBeDefined();
   expect(fault?.repair).toBeUndefined();
 });
 
 it('decides a repair on what is then, and does nothing about what has mended itself', () => {
   const cache = testCache([...all, onHost()]);
-  const [fault] = [...audit(cache)].filter((each) => each !== undefined);
+  const [fault] = [...verify(cache)].filter((each) => each !== undefined);
   commitPlan(cache, { changes: [{ key: keys.allocation(onHost().metadata.id, 2), ifRevision: 0, value: room() }] });
   expect(fault?.repair?.plan(cache, testContext())).toBeNull();
 });
 
 it('orders a guest away only by a repair that says that it destroys', () => {
-  const [fault] = [...audit(testCache([unknown(gone, 1), provider]))].filter((each) => each !== undefined);
+  const [fault] = [...verify(testCache([unknown(gone, 1), provider]))].filter((each) => each !== undefined);
   expect(fault?.repair?.destroys).toBe(true);
 });

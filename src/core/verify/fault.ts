@@ -1,6 +1,6 @@
-// The contract of an audit rule, and what it reports.
+// The contract of a rule of the consistency check, and what it reports.
 
-import type { Finding } from '../../api/audit.ts';
+import type { Finding } from '../../api/verify.ts';
 import type { Context } from '../state/context.ts';
 import type { Plan } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
@@ -18,5 +18,5 @@ export interface Fault extends Omit<Finding, 'ageMs' | 'repair'> {
   };
 }
 
-/** Checks one record after the other, so that a large fleet can be audited in slices. */
+/** Checks one record after the other, so that a large fleet can be checked in slices. */
 export type Rule = (snapshot: Snapshot) => Iterable<Fault | undefined>;

@@ -1,11 +1,11 @@
-// The audit as it goes on: looks through the whole fleet now and then, remembers since when each fault has been there, and repairs what
+// The consistency check as it goes on: looks through the whole fleet now and then, remembers since when each fault has been there, and repairs what
 // it is told to. Repairs are Plans like all others, told in the log; it never repairs by itself.
 
 import type { Clock, Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
-import type { AuditReport, AuditRequest, Finding } from '../api/audit.ts';
-import { audit } from '../core/audit/audit.ts';
-import type { Fault } from '../core/audit/fault.ts';
+import type { VerifyReport, VerifyRequest, Finding } from '../api/verify.ts';
+import { verify } from '../core/verify/verify.ts';
+import type { Fault } from '../core/verify/fault.ts';
 import { isReady } from '../core/state/conditions.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { inSlices } from './in-slices.ts';
@@ -13,7 +13,7 @@ import { inSlices } from './in-slices.ts';
 /** Each look costs a few microseconds a record. */
 const lookEveryMs = 30_000;
 
-export class Auditor {
+export class Verifier {
   readonly #decider: Decider;
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -46,7 +46,7 @@ export class Auditor {
   }
 
   /** Looks now; with `apply` repairs, and looks again. */
-  async report({ apply, removeUnknown, olderThanMs }: AuditRequest): Promise<AuditReport> {
+  async report({ apply, removeUnknown, olderThanMs }: VerifyRequest): Promise<VerifyReport> {
     const old = (await this.#look()).filter(({ key }) => this.#ageMs(key) >= olderThanMs);
     const repaired = apply ? await this.#repair(old, removeUnknown) : [];
     if (repaired.length > 0) await this.#look();
@@ -72,7 +72,7 @@ export class Auditor {
     try {
       await this.#look();
     } catch (error) {
-      this.#log.error('the audit failed', { error: describeError(error), cause: error });
+      this.#log.error('the consistency check failed', { error: describeError(error), cause: error });
     }
     if (!this.#stopped) this.start();
   }
@@ -94,7 +94,7 @@ export class Auditor {
         return { plan: plan ?? { changes: [] }, mended: plan === null };
       });
       if (decision.mended) continue;
-      this.#log.warn('the audit repaired a fault', { fault: key, subject, repair: repair.what });
+      this.#log.warn('the consistency check repaired a fault', { fault: key, subject, repair: repair.what });
       done.push(repair.what);
     }
     return done;
@@ -115,7 +115,7 @@ export class Auditor {
 
 function* looking({ cache }: Decider): Generator<void, Fault[]> {
   const faults: Fault[] = [];
-  for (const fault of audit(cache)) {
+  for (const fault of verify(cache)) {
     if (fault) faults.push(fault);
     yield;
   }

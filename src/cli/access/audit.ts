@@ -1,0 +1,12 @@
+// `berth audit`: for one version, the bare command still checks the consistency of the fleet, as `berth verify` does.
+
+import { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { verifyingCommand } from '../fleet/verify.ts';
+
+export function auditCommand(cli: Cli): Command {
+  const notice = (): void => {
+    cli.stderr.write('berth: "berth audit" is now "berth verify"; the old name goes away with the next version\n');
+  };
+  return verifyingCommand(cli, new Command('audit'), notice).description('The former name of "berth verify"');
+}
