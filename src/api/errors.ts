@@ -43,6 +43,11 @@ export const errorCodes = {
     meaning: 'The host that has the answer is not connected to this control plane now.',
   },
   Unavailable: { status: 503, exitCode: 6, meaning: 'The store or the server cannot answer now; try again.' },
+  AuditUnavailable: {
+    status: 503,
+    exitCode: 6,
+    meaning: 'The audit log cannot be written, so nothing is changed; the server retries by itself.',
+  },
   StoreFull: { status: 507, exitCode: 6, meaning: 'The store has no room; nothing was changed.' },
 } as const satisfies Record<string, ErrorCodeMeaning>;
 

@@ -29,6 +29,7 @@ const folders = {
   cluster: 'cluster',
   leader: 'leader',
   leaderLease: 'leader-lease',
+  auditHead: 'audit-heads',
 } as const satisfies Record<RecordKind, string>;
 
 interface Prefix {
@@ -60,6 +61,8 @@ export function kindOfKey(key: string): RecordKind | undefined {
 
 const none: readonly Prefix[] = [];
 
+export const auditNotesPrefix = 'audit-notes/';
+
 export const keys = {
   instance: (project: string, name: string): string => `instances/${project}/${name}`,
   host: (name: string): string => `hosts/${name}`,
@@ -83,6 +86,10 @@ export const keys = {
   removedHost: (name: string): string => `removed-hosts/${name}`,
   controlPlane: (machineId: string): string => `control-planes/${machineId}`,
   member: (name: string): string => `members/${name}`,
+  /** Notes of who asked for a change, of one server. They are no records: only that server reads them. */
+  auditNotes: (server: string): string => `${auditNotesPrefix}${server}/`,
+  auditNote: (server: string, slot: number): string => `${auditNotesPrefix}${server}/${slot}`,
+  auditHead: (server: string): string => `audit-heads/${server}`,
   cluster: 'cluster/this',
   leader: 'leader/current',
   leaderLease: 'leader-lease/current',
@@ -127,6 +134,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.member(record.name);
     case 'credential':
       return keys.credential(record.tokenId);
+    case 'auditHead':
+      return keys.auditHead(record.server);
     case 'gate':
       return keys.gate(record.name);
     case 'cluster':

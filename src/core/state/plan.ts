@@ -10,6 +10,12 @@ export interface Change {
   readonly value: AnyRecord | null;
 }
 
+/** Who asked for a change. */
+export interface PlanAuthor {
+  /** The fields of its entry in the audit log, as JSON without the braces. They are committed with the Plan. */
+  readonly entry: string;
+}
+
 export interface Plan {
   /** All or nothing. Each key at most once. */
   readonly changes: readonly Change[];
@@ -17,6 +23,7 @@ export interface Plan {
   readonly conditions?: readonly { readonly key: string; readonly ifRevision: number }[];
   /** For controllers: run again for this key after this time. */
   readonly requeueAfterMs?: number;
+  readonly author?: PlanAuthor;
 }
 
 export const emptyPlan: Plan = { changes: [] };

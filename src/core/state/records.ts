@@ -163,7 +163,17 @@ export interface LeaderLease {
   readonly renewedAtMs: number;
 }
 
+/** The newest line of the audit log of one server: what comes after may be missing there, what comes before may not. */
+export interface AuditHeadRecord {
+  readonly kind: 'auditHead';
+  readonly server: string;
+  readonly seq: number;
+  readonly hash: string;
+  readonly atMs: number;
+}
+
 interface InternalByKind {
+  auditHead: AuditHeadRecord;
   cluster: Cluster;
   leader: Leader;
   leaderLease: LeaderLease;

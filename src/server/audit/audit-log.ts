@@ -1,0 +1,272 @@
+// The audit log of one server. What happens in one turn is written together, and one fdatasync serves all lines that wait. While it cannot
+// be written, what must be logged is refused (`assertWritable`); it recovers by itself.
+//
+//        a line cannot be written                  what was kept is written
+//   ok ───────────────────────────▶ broken ───────────────────────────────────▶ ok
+//    └─ the disk is full, the reserve is used ─▶ low (lines are written) ─ there is room for the reserve again ─▶ ok
+
+import { ApiError } from '../../api/errors.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { describeError, type Logger } from '../../base/log.ts';
+import { AuditChain, type AuditChainOptions, type AuditHead, ownText } from './audit-chain.ts';
+import { type AuditEnd, type AuditEntry, endText, entryText } from './audit-entry.ts';
+import { AuditReserve } from './audit-reserve.ts';
+
+export interface AuditLogOptions extends AuditChainOptions {
+  readonly reserveBytes: number;
+  /** Called when the events of this turn have been handled. */
+  readonly afterTurn: (run: () => void) => void;
+}
+
+export interface AppendOptions {
+  /** Wait for the disk. */
+  readonly durable?: boolean;
+  /** What it tells has not happened yet, and does not happen without the line: a line that cannot be written is dropped. */
+  readonly first?: boolean;
+}
+
+interface Item extends AppendOptions {
+  readonly text: string;
+  readonly note: number | undefined;
+  readonly resolve: () => void;
+  readonly reject: (error: ApiError) => void;
+}
+
+/** A line whose note is durable in the store does not wait for the disk: a crash loses nothing (missing-lines.ts). */
+const syncDelayMs = 50;
+const recoverDelayMs = 1_000;
+const expireEveryMs = 3_600_000;
+
+export class AuditLog {
+  readonly server: string;
+  readonly directory: string;
+  readonly #chain: AuditChain;
+  readonly #reserve: AuditReserve;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #afterTurn: (run: () => void) => void;
+  #queue: Item[] = [];
+  #unsynced: Item[] = [];
+  /** What has happened and could not be written. */
+  #kept: Item[] = [];
+  /** Lines that were dropped meanwhile. */
+  #dropped = 0;
+  #trouble: ApiError | undefined;
+  #broken = false;
+  #closed = false;
+  #scheduled = false;
+  #syncing: Promise<void> | undefined;
+  #syncTimer: Timer | undefined;
+  #recoverTimer: Timer | undefined;
+  #expireTimer: Timer | undefined;
+  /** Called with the number of each note whose line is durable. */
+  onDurable: (note: number) => void = () => {};
+
+  /** Throws when the folder cannot be read or written: a server does not start without its audit log. */
+  constructor(options: AuditLogOptions) {
+    this.server = options.server;
+    this.directory = options.directory;
+    this.#clock = options.clock;
+    this.#log = options.log;
+    this.#afterTurn = options.afterTurn;
+    this.#chain = new AuditChain(options);
+    this.#reserve = new AuditReserve(options.directory, options.reserveBytes);
+    try {
+      this.#reserve.keep();
+    } catch (error) {
+      this.#fail(whenFull(error));
+    }
+    this.#expire();
+  }
+
+  /** Why changes are refused now; undefined: they are not. */
+  get trouble(): ApiError | undefined {
+    return this.#trouble;
+  }
+
+  /** Throws `AuditUnavailable`. */
+  assertWritable(): void {
+    if (this.#trouble) throw this.#trouble;
+  }
+
+  /** The newest line that is durable. */
+  get head(): AuditHead {
+    const { seq, hash } = this.#chain.durable;
+    return { seq, hash };
+  }
+
+  /** The newest line that was written. */
+  get newest(): AuditHead {
+    return this.#chain.newest;
+  }
+
+  /** Resolves when the line is in the file; with `durable`, when it is on the disk. Rejects with `AuditUnavailable`. */
+  append(entry: AuditEntry | string, end: AuditEnd, options: AppendOptions = {}): Promise<void> {
+    const text = `${typeof entry === 'string' ? entry : entryText(entry)},${endText(end)}`;
+    return new Promise((resolve, reject) => {
+      const item: Item = { ...options, text, note: end.note, resolve, reject };
+      if (this.#broken || this.#closed) return this.#refuse(item);
+      this.#queue.push(item);
+      this.#flushLater();
+    });
+  }
+
+  /** Resolves when all lines so far are durable, or cannot be. */
+  async settled(): Promise<void> {
+    this.#flush();
+    while (this.#syncing || (!this.#broken && this.#unsynced.length > 0)) await this.#sync();
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    await this.settled();
+    this.#closed = true;
+    for (const timer of [this.#syncTimer, this.#recoverTimer, this.#expireTimer]) timer?.cancel();
+    this.#chain.close();
+  }
+
+  #flushLater(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#afterTurn(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#scheduled = false;
+    if (this.#queue.length === 0 || this.#closed) return;
+    let items = this.#queue.splice(0);
+    if (this.#broken) return items.forEach((item) => this.#refuse(item));
+    try {
+      const why = this.#chain.whyLost();
+      if (why !== undefined) {
+        if (this.#syncing) return void (this.#queue = items); // flushed when that ends
+        items = [...this.#unsynced.splice(0), ...items];
+        this.#chain.replace(why);
+      }
+      this.#write(items.map(({ text }) => text));
+    } catch (error) {
+      return this.#break(error, items);
+    }
+    this.#unsynced.push(...items);
+    for (const { durable, resolve } of items) if (!durable) resolve();
+    if (items.some(({ durable }) => durable)) void this.#sync();
+    else this.#syncTimer ??= this.#clock.setTimer(syncDelayMs, () => void this.#sync(), { background: true });
+  }
+
+  #write(texts: readonly string[]): void {
+    try {
+      this.#chain.write(texts);
+    } catch (error) {
+      if (!isFull(error) || !this.#reserve.release()) throw error;
+      this.#chain.write(texts);
+      this.#fail(whenFull(error));
+    }
+  }
+
+  /** One at a time; what comes meanwhile waits for the next. */
+  async #sync(): Promise<void> {
+    if (this.#syncing) return this.#syncing;
+    this.#syncTimer?.cancel();
+    this.#syncTimer = undefined;
+    if (this.#unsynced.length === 0 || this.#broken || this.#closed) return;
+    this.#syncing = this.#syncOnce();
+    await this.#syncing;
+  }
+
+  async #syncOnce(): Promise<void> {
+    const items = this.#unsynced.splice(0);
+    try {
+      await this.#chain.sync();
+    } catch (error) {
+      this.#syncing = undefined;
+      return this.#break(error, [...items, ...this.#unsynced.splice(0)]);
+    }
+    this.#syncing = undefined;
+    for (const { durable, resolve, note } of items) {
+      if (durable) resolve();
+      if (note !== undefined) this.onDurable(note);
+    }
+    if (this.#queue.length > 0) this.#flush();
+    if (this.#broken) return;
+    if (this.#unsynced.some(({ durable }) => durable)) void this.#sync();
+    else this.#quietly('rotate', () => this.#chain.rotateWhenOld());
+  }
+
+  #refuse(item: Item): void {
+    this.#keep([item]);
+    item.reject(this.#trouble ?? new ApiError('AuditUnavailable', 'this server is stopping'));
+  }
+
+  #keep(items: readonly Item[]): void {
+    for (const item of items) {
+      if (!item.first) this.#kept.push(item);
+      else this.#dropped += 1;
+    }
+  }
+
+  /** Nothing after the newest durable line can be relied on: it is written again. */
+  #break(error: unknown, items: readonly Item[]): void {
+    this.#broken = true;
+    const message = `the audit log cannot be written: ${describeError(error)}; nothing is changed without it`;
+    this.#fail(new ApiError('AuditUnavailable', message, { cause: error }));
+    for (const item of [...this.#unsynced.splice(0), ...items]) this.#refuse(item);
+  }
+
+  #fail(trouble: ApiError): void {
+    if (this.#trouble === undefined) this.#log.error('changes are refused', { error: trouble.message });
+    this.#trouble = trouble;
+    this.#recoverLater();
+  }
+
+  #recoverLater(): void {
+    this.#recoverTimer ??= this.#clock.setTimer(recoverDelayMs, () => this.#recover(), { background: true });
+  }
+
+  #recover(): void {
+    this.#recoverTimer = undefined;
+    if (this.#closed) return;
+    if (this.#syncing) return this.#recoverLater();
+    try {
+      if (this.#broken) this.#writeKept();
+      this.#reserve.keep();
+    } catch {
+      return this.#recoverLater(); // the log was told when it began
+    }
+    this.#trouble = undefined;
+    this.#log.info('the audit log can be written again');
+  }
+
+  #writeKept(): void {
+    const why = this.#chain.whyLost();
+    if (why === undefined) this.#chain.rewind();
+    else this.#chain.replace(why);
+    const resumed = ownText({ verb: 'resume' }, { outcome: 'done', count: this.#dropped });
+    this.#write([...this.#kept.map(({ text }) => text), resumed]);
+    this.#chain.syncNow();
+    for (const { note } of this.#kept.splice(0)) if (note !== undefined) this.onDurable(note);
+    this.#dropped = 0;
+    this.#broken = false;
+  }
+
+  #expire(): void {
+    if (!this.#broken && !this.#syncing) this.#quietly('expire', () => this.#chain.expire());
+    this.#expireTimer = this.#clock.setTimer(expireEveryMs, () => this.#expire(), { background: true });
+  }
+
+  /** A file that is too long or too old does no harm: the next time may succeed. */
+  #quietly(what: string, run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#log.warn('the files of the audit log cannot be tended', { what, error: describeError(error) });
+    }
+  }
+}
+
+function whenFull(cause: unknown): ApiError {
+  return new ApiError('AuditUnavailable', 'the disk of the audit log is full; free some space', { cause });
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(String(error.code));
+}
