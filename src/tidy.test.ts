@@ -30,6 +30,7 @@ const layers: Record<string, Layer> = {
     packages: ['fastify', 'prom-client', 'typebox', 'yaml'],
   },
   'server/intake/amqp': { folders: ['base', 'api', 'core'], node: true, packages: ['rabbitmq-client'] },
+  'server/oidc': { folders: ['base', 'api', 'core'], node: true, packages: ['jose', 'typebox'] },
   'server/outbox/results': { folders: ['base', 'api', 'core'], node: true, packages: [] },
   agent: { folders: ['base', 'api'], node: true, packages: ['typebox', 'ws', 'yaml'] },
   'agent/guests/plan.ts': { folders: ['base', 'api'], node: false, packages: [] },

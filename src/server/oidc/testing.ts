@@ -1,0 +1,77 @@
+// An issuer of ID tokens for tests, without a socket: its documents come from a function in place of fetch.
+
+import { type CryptoKey, exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'jose';
+import type { Web } from '../../base/fetch-json.ts';
+import { createManualClock } from '../../base/manual-clock.ts';
+
+interface SigningKey {
+  readonly kid: string;
+  readonly alg: string;
+  readonly privateKey: CryptoKey;
+  readonly jwk: object;
+}
+
+export async function signingKey(kid: string, alg = 'ES256'): Promise<SigningKey> {
+  const { privateKey, publicKey } = await generateKeyPair(alg);
+  return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
+}
+
+type Answer = Response | 'hangs' | 'unreachable';
+
+export class TestIssuer {
+  readonly url: string;
+  readonly clock = createManualClock();
+  /** Paths that were fetched. */
+  readonly fetched: string[] = [];
+  /** Published; the first one signs. */
+  keys: readonly SigningKey[];
+  /** Replaces answers by path. */
+  readonly answers = new Map<string, () => Answer>();
+
+  constructor(keys: readonly SigningKey[], url = 'https://idp.example') {
+    this.keys = keys;
+    this.url = url;
+  }
+
+  get web(): Web {
+    return { clock: this.clock, fetch: (url, { signal }) => this.#answer(url, signal) };
+  }
+
+  get nowSeconds(): number {
+    return Math.floor(this.clock.nowMs() / 1000);
+  }
+
+  count(path: string): number {
+    return this.fetched.filter((each) => each === path).length;
+  }
+
+  /** A token with good claims, unless changed; undefined removes a claim. */
+  async token(
+    changes: Readonly<Record<string, unknown>> = {},
+    { header = {}, key = this.keys[0] }: { header?: Partial<JWTHeaderParameters>; key?: SigningKey | undefined } = {},
+  ): Promise<string> {
+    if (key === undefined) throw new Error('the issuer has no key');
+    const now = this.nowSeconds;
+    const claims = { iss: this.url, aud: 'berth', sub: 'user-1', iat: now, exp: now + 300, ...changes };
+    return new SignJWT(JSON.parse(JSON.stringify(claims)) as Record<string, unknown>)
+      .setProtectedHeader({ alg: key.alg, kid: key.kid, typ: 'JWT', ...header })
+      .sign(key.privateKey);
+  }
+
+  async #answer(url: string, signal: AbortSignal): Promise<Response> {
+    const { origin, pathname } = new URL(url);
+    if (origin !== this.url) throw new Error(`no host ${origin}`);
+    this.fetched.push(pathname);
+    const answer = this.answers.get(pathname)?.() ?? this.#document(pathname);
+    if (answer === 'unreachable') throw new Error('connection refused');
+    if (answer !== 'hangs') return answer;
+    return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
+  }
+
+  #document(path: string): Response {
+    if (path === '/.well-known/openid-configuration')
+      return Response.json({ issuer: this.url, jwks_uri: `${this.url}/jwks`, token_endpoint: `${this.url}/token` });
+    if (path === '/jwks') return Response.json({ keys: this.keys.map(({ jwk }) => jwk) });
+    return new Response('nothing here', { status: 404 });
+  }
+}
