@@ -2,6 +2,7 @@
 
 import { type Static, Type } from 'typebox';
 import { HookConfig } from './intake/forges/forge-config.ts';
+import { OidcProviderConfig, WorkloadRuleConfig } from './oidc/oidc-config.ts';
 import { Name } from '../api/resources/metadata.ts';
 
 /** Of an exchange, a queue or a routing key. */
@@ -189,6 +190,16 @@ export const ServerConfig = Type.Object(
       default: [],
       maxItems: 64,
       description: 'webhooks that become jobs; in the configuration file only',
+    }),
+    oidc: Type.Array(OidcProviderConfig, {
+      default: [],
+      maxItems: 16,
+      description: 'OpenID providers that people log in with; in the configuration file only',
+    }),
+    workloadIdentity: Type.Array(WorkloadRuleConfig, {
+      default: [],
+      maxItems: 256,
+      description: 'rules by which tokens of CI systems are accepted; in the configuration file only',
     }),
     capacityMap: Type.Optional(
       Type.Record(
