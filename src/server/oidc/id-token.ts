@@ -9,7 +9,7 @@ export type Claims = Readonly<JWTPayload> & { readonly iss: string; readonly sub
 
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'];
 const skewSeconds = 60;
-const ageSecondsMax = 3_600;
+export const ageSecondsMax = 3_600;
 const charactersMax = 16_384;
 
 export function refused(reason: string, cause?: unknown): ApiError {

@@ -23,6 +23,8 @@ export class TestIssuer {
   readonly clock = createManualClock();
   /** Paths that were fetched. */
   readonly fetched: string[] = [];
+  /** Of the forms that were sent to it. */
+  readonly sent: { readonly authorization: string | undefined; readonly body: string }[] = [];
   /** Published; the first one signs. */
   keys: readonly SigningKey[];
   /** Replaces answers by path. */
@@ -34,7 +36,7 @@ export class TestIssuer {
   }
 
   get web(): Web {
-    return { clock: this.clock, fetch: (url, { signal }) => this.#answer(url, signal) };
+    return { clock: this.clock, fetch: (url, init) => this.#answer(url, init) };
   }
 
   get nowSeconds(): number {
@@ -58,10 +60,11 @@ export class TestIssuer {
       .sign(key.privateKey);
   }
 
-  async #answer(url: string, signal: AbortSignal): Promise<Response> {
+  async #answer(url: string, { signal, headers, body }: Parameters<Web['fetch']>[1]): Promise<Response> {
     const { origin, pathname } = new URL(url);
     if (origin !== this.url) throw new Error(`no host ${origin}`);
     this.fetched.push(pathname);
+    if (body !== undefined) this.sent.push({ authorization: headers['authorization'], body });
     const answer = this.answers.get(pathname)?.() ?? this.#document(pathname);
     if (answer === 'unreachable') throw new Error('connection refused');
     if (answer !== 'hangs') return answer;
