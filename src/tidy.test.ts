@@ -29,6 +29,11 @@ const layers: Record<string, Layer> = {
     node: true,
     packages: ['fastify', 'prom-client', 'typebox', 'yaml'],
   },
+  'server/tls': {
+    folders: ['base', 'api', 'core', 'store'],
+    node: true,
+    packages: ['@peculiar/x509', 'reflect-metadata'],
+  },
   'server/intake/amqp': { folders: ['base', 'api', 'core'], node: true, packages: ['rabbitmq-client'] },
   'server/oidc': { folders: ['base', 'api', 'core'], node: true, packages: ['jose', 'typebox'] },
   'server/outbox/results': { folders: ['base', 'api', 'core'], node: true, packages: [] },

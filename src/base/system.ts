@@ -77,6 +77,11 @@ export const system = {
       process.off('unhandledRejection', listener);
     };
   },
+  /** Calls `listener` at each SIGHUP, which else would end the process. Returns a function that restores the default. */
+  onHangup(listener: () => void): () => void {
+    process.on('SIGHUP', listener);
+    return () => void process.off('SIGHUP', listener);
+  },
   pid: (): number => process.pid,
   userId: (): number => process.getuid?.() ?? 0,
   workingDirectory: (): string => process.cwd(),

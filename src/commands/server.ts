@@ -1,8 +1,9 @@
 // `berth server`: runs the control plane until it is stopped.
 
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { Cli } from '../cli/cli.ts';
 import { attempting } from '../cli/exit-codes.ts';
+import { collect } from '../cli/options/units.ts';
 import { defaultImageMap, imageMapIn } from './default-image-map.ts';
 import {
   checkedIntakeFlags,
@@ -30,6 +31,9 @@ interface ServerFlags extends IntakeFlags {
   readonly imageMap?: string;
   readonly tlsCertificate?: string;
   readonly tlsKey?: string;
+  readonly tls?: true;
+  readonly tlsName?: readonly string[];
+  readonly insecureHttp?: true;
   readonly insecure?: true;
   readonly logLevel?: string;
   readonly logFormat?: string;
@@ -53,10 +57,13 @@ export function serverCommand(cli: Cli): Command {
     )
     .option('--tls-certificate <file>', 'PEM file; serve HTTPS')
     .option('--tls-key <file>', 'PEM file; private key of the certificate')
-    .option('--insecure', 'allow other machines to connect without TLS')
+    .option('--tls', "serve HTTPS with a certificate of the fleet's own authority; default: beyond loopback")
+    .option('--tls-name <name>', 'further name or address for that certificate; may be repeated', collect, [])
+    .option('--insecure-http', 'serve plain HTTP to other machines: they can read every token')
+    .addOption(new Option('--insecure', 'the older name of --insecure-http').hideHelp())
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
     .option('--log-format <format>', 'auto, text or json; default: auto, which is text on a terminal and else JSON');
-  return withIntakeOptions(command).action(async ({ config: given, dataDir, ...flags }: ServerFlags) => {
+  return withIntakeOptions(command).action(async ({ config: given, dataDir, tlsName = [], ...flags }: ServerFlags) => {
     const [
       { ServerConfig },
       { startServer },
@@ -76,7 +83,12 @@ export function serverCommand(cli: Cli): Command {
     const environment = { ...cli.environment, [`${prefix}CONFIG`]: undefined }; // the file is known
     const config = await processConfig({ environment }, ServerConfig, {
       file: named.file,
-      flags: { ...checkedIntakeFlags(flags), imageMap: named.imageMap, dataDirectory: dataDir },
+      flags: {
+        ...checkedIntakeFlags(flags),
+        imageMap: named.imageMap,
+        dataDirectory: dataDir,
+        tlsNames: tlsName.length === 0 ? undefined : [...tlsName],
+      },
       defaults: imageMap === undefined ? {} : { imageMap },
       prefix,
       variables: { ORCH_CONFIG: `${prefix}IMAGE_MAP`, ...intakeVariables(prefix) },

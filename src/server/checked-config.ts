@@ -12,34 +12,49 @@ import type { Store } from '../store/store.ts';
 import type { ServerConfig } from './config.ts';
 import type { TlsIdentity } from './http/serve.ts';
 
-export function listenAddress({ listen, insecure, tlsCertificate }: ServerConfig): { host: string; port: number } {
+export function listenAddress({ listen }: Pick<ServerConfig, 'listen'>): { host: string; port: number } {
   const colon = listen.lastIndexOf(':');
   const host = listen.slice(0, colon).replace(/^\[|\]$/g, '');
   const port = Number(listen.slice(colon + 1));
   if (port > 65_535) throw new ApiError('InvalidRequest', `listen: ${port} is not a port`, { field: 'listen' });
-  const local = host === 'localhost' || host === '::1' || /^127\./.test(host);
-  if (!local && !insecure && tlsCertificate === undefined) {
-    throw new ApiError(
-      'InvalidRequest',
-      `listen: ${host} is open to other machines and this server speaks plain HTTP; set tlsCertificate and tlsKey, put TLS in front of 127.0.0.1, or set insecure: true`,
-      { field: 'listen' },
-    );
-  }
   return { host, port };
+}
+
+/** Whether this server speaks TLS: wherever other machines can connect, unless plain HTTP is asked for by name. */
+export function speaksTls(config: ServerConfig): boolean {
+  const { tls, tlsCertificate } = config;
+  if (tlsCertificate !== undefined) {
+    if (tls !== false) return true;
+    throw new ApiError('InvalidRequest', 'tls: false and tlsCertificate cannot both be set', { field: 'tls' });
+  }
+  if (tls === true) return true;
+  const local = isLocal(config);
+  const plain = config.insecureHttp || config.insecure;
+  if (local || plain) return false;
+  if (tls === undefined) return true;
+  throw new ApiError(
+    'InvalidRequest',
+    `tls: ${config.listen} is open to other machines, and plain HTTP shows every token to the network; leave tls out, put TLS in front of 127.0.0.1, or set insecureHttp: true`,
+    { field: 'tls' },
+  );
+}
+
+/** Whether only this machine can connect. */
+export function isLocal(config: Pick<ServerConfig, 'listen'>): boolean {
+  const { host } = listenAddress(config);
+  return host === 'localhost' || host === '::1' || /^127\./.test(host);
 }
 
 /**
  * The URL under which agents and clients reach this server; undefined: it is not announced. A local address would reach another
  * server from another machine, and with a store that only one server can open there are no other servers.
  */
-export function advertisedUrl(
-  { advertiseUrl, listen, tlsCertificate }: ServerConfig,
-  store: Store,
-): string | undefined {
+export function advertisedUrl(config: ServerConfig, store: Store): string | undefined {
+  const { advertiseUrl, listen } = config;
   if (advertiseUrl !== undefined) return advertiseUrl;
   const here = /^(localhost|127\.|\[::1\]|0\.0\.0\.0|\[::\])/;
   if (store.exclusive || here.test(listen)) return undefined;
-  return `${tlsCertificate === undefined ? 'http' : 'https'}://${listen}`;
+  return `${speaksTls(config) ? 'https' : 'http'}://${listen}`;
 }
 
 /** Throws `InvalidRequest` when only one of the two is configured, a file cannot be read, or certificate and key do not match. */

@@ -104,7 +104,23 @@ export const ServerConfig = Type.Object(
       }),
     ),
     tlsKey: Type.Optional(Type.String({ minLength: 1, maxLength: 1024, description: 'PEM file of its private key' })),
-    insecure: Type.Boolean({ default: false, description: 'allow other machines to connect without TLS' }),
+    tls: Type.Optional(
+      Type.Boolean({
+        description:
+          "serve HTTPS, with a certificate of the fleet's own authority unless tlsCertificate is set; default: where other machines can connect",
+      }),
+    ),
+    tlsNames: Type.Array(
+      Type.String({ pattern: '^[A-Za-z0-9*]([A-Za-z0-9_.:-]{0,251}[A-Za-z0-9])?$', maxLength: 253 }),
+      {
+        default: [],
+        maxItems: 64,
+        uniqueItems: true,
+        description: 'further host names and addresses for the certificate that the server makes for itself',
+      },
+    ),
+    insecureHttp: Type.Boolean({ default: false, description: 'serve plain HTTP to other machines' }),
+    insecure: Type.Boolean({ default: false, description: 'the older name of insecureHttp' }),
     logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
     logFormat: Type.Enum(['auto', 'text', 'json'], {
       default: 'auto',

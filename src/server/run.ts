@@ -21,7 +21,7 @@ import { announceControlPlane } from '../core/operations/control-plane.ts';
 import { keys } from '../core/state/keys.ts';
 import { placeOf } from '../store/open.ts';
 import { Announcement } from './announcement.ts';
-import { advertisedUrl, listenAddress, policyOf, readTls, runDirectory } from './checked-config.ts';
+import { advertisedUrl, isLocal, listenAddress, policyOf, readTls, runDirectory, speaksTls } from './checked-config.ts';
 import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
@@ -42,6 +42,7 @@ import { secretsFor, takeSecrets } from './secret-files.ts';
 import { refuseMissingStore } from './storage/missing-store.ts';
 import { closeWithStore, openWithPatience } from './storage/patience-with-store.ts';
 import { stoppableStart, throwIfStopped } from './stoppable-start.ts';
+import type { ServerTls } from './tls/server-tls.ts';
 import { warnOfOpenFiles } from './warn-of-open-files.ts';
 
 export interface RunningServer {
@@ -73,7 +74,9 @@ async function start(
   { log, clock, inspectImage, signal }: StartOptions & { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<RunningServer> {
   const listen = listenAddress(config);
-  const tls = await readTls(config);
+  await readTls(config);
+  const secure = speaksTls(config);
+  warnOfPlainHttp(config, { secure, log });
   await warnOfOpenFiles(config, log);
   const forges = await readForges(config, { environment: environment(), fetch: systemFetch });
   const policy = policyOf(config);
@@ -88,6 +91,7 @@ async function start(
   let plane: Server | undefined;
   let announcement: Announcement | undefined;
   let amqp: Amqp | undefined;
+  let tls: ServerTls | undefined;
   const outside = new Outside();
   try {
     throwIfStopped(signal);
@@ -118,7 +122,15 @@ async function start(
     const intake = amqp;
     const announced = new Announcement({ decider, log, name, url: advertisedUrl(config, store) });
     announcement = announced;
-    const http = await serveHttp(httpParts(plane, { announced, links, connections, secrets, tls, log }), listen);
+    tls = secure ? await openTls(config, decider, log) : undefined;
+    const certificates = tls;
+    const identity = tls?.identity;
+    const http = await serveHttp(
+      httpParts(plane, { announced, links, connections, secrets, tls: identity, log }),
+      listen,
+    );
+    tls?.start((next) => http.setTls(next));
+    const forgetHangup = certificates && system.onHangup(() => certificates.check((next) => http.setTls(next)));
     announced.start();
     log.info('server listens', { url: http.url, store: place });
     return {
@@ -129,6 +141,8 @@ async function start(
         closeWithStore({ store, clock }, async () => {
           await intake?.stopIntake();
           links.close();
+          forgetHangup?.();
+          await certificates?.stop();
           await http.close();
           await announced.stop();
           await intake?.stop();
@@ -138,12 +152,30 @@ async function start(
     };
   } catch (error) {
     links.close();
+    await tls?.stop();
     await announcement?.stop();
     await amqp?.stop();
     await plane?.stop();
     await store.close();
     throw error;
   }
+}
+
+/** Loaded only by servers that speak TLS. */
+async function openTls(config: ServerConfig, decider: Decider, log: Logger): Promise<ServerTls> {
+  const [tls, { plainKeys }] = await Promise.all([import('./tls/server-tls.ts'), import('./tls/key-keeper.ts')]);
+  return tls.ServerTls.open({ config, decider, keeper: plainKeys, randomSecret, log });
+}
+
+function warnOfPlainHttp(
+  config: ServerConfig,
+  { secure, log }: { readonly secure: boolean; readonly log: Logger },
+): void {
+  if (config.insecure) log.warn('the setting "insecure" is now called "insecureHttp"');
+  if (!secure && !isLocal(config))
+    log.warn('this server speaks plain HTTP to other machines: every token can be read on the network', {
+      listen: config.listen,
+    });
 }
 
 /** Stays the same after a restart. */

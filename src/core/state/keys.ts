@@ -26,6 +26,10 @@ const folders = {
   member: 'members',
   gate: 'gates',
   credential: 'credentials',
+  authority: 'authority',
+  hostCertificate: 'host-certificates',
+  hostGeneration: 'host-generations',
+  joinToken: 'join-tokens',
   cluster: 'cluster',
   leader: 'leader',
   leaderLease: 'leader-lease',
@@ -90,6 +94,10 @@ export const keys = {
   auditNotes: (server: string): string => `${auditNotesPrefix}${server}/`,
   auditNote: (server: string, slot: number): string => `${auditNotesPrefix}${server}/${slot}`,
   auditHead: (server: string): string => `audit-heads/${server}`,
+  authority: 'authority/this',
+  hostCertificate: (host: string): string => `host-certificates/${host}`,
+  hostGeneration: (host: string): string => `host-generations/${host}`,
+  joinToken: (id: string): string => `join-tokens/${id}`,
   cluster: 'cluster/this',
   leader: 'leader/current',
   leaderLease: 'leader-lease/current',
@@ -138,6 +146,12 @@ export function keyOf(record: AnyRecord): string {
       return keys.auditHead(record.server);
     case 'gate':
       return keys.gate(record.name);
+    case 'hostCertificate':
+    case 'hostGeneration':
+      return keys[record.kind](record.host);
+    case 'joinToken':
+      return keys.joinToken(record.id);
+    case 'authority':
     case 'cluster':
     case 'leader':
     case 'leaderLease':

@@ -172,8 +172,87 @@ export interface AuditHeadRecord {
   readonly atMs: number;
 }
 
+/** A private key, PKCS #8 in base64. */
+export interface StoredKey {
+  readonly pkcs8: string;
+}
+
+/** A certificate, PEM, and the private key that it is for. */
+export interface Issuer {
+  readonly certificate: string;
+  readonly key: StoredKey;
+}
+
+/** A root and its two issuers. */
+export interface AuthorityGeneration {
+  readonly id: string;
+  readonly createdAtMs: number;
+  readonly root: Issuer;
+  /** Issues the certificates of servers only. */
+  readonly servers: Issuer;
+  /** Issues the certificates of hosts only. */
+  readonly hosts: Issuer;
+}
+
+/** The fleet's own certificate authority, shared by its servers. */
+export interface Authority {
+  readonly kind: 'authority';
+  /** All are trusted. More than one only while the authority is being changed. */
+  readonly generations: readonly AuthorityGeneration[];
+  /** The id of the generation that issues. */
+  readonly issuing: string;
+}
+
+/** The certificates that a host may show. Deleted with the host. */
+export interface HostCertificate {
+  readonly kind: 'hostCertificate';
+  readonly host: string;
+  readonly hostId: string;
+  /** Of the host's name, when they were issued: see `HostGeneration`. */
+  readonly generation: number;
+  /** SHA-256 of the public key of its agent, hex. */
+  readonly keyHash: string;
+  /** The newest last. */
+  readonly issued: readonly {
+    /** Lower-case hex. */
+    readonly serial: string;
+    readonly authority: string;
+    readonly issuedAtMs: number;
+    readonly notAfterMs: number;
+    /** PEM, of the newest only: a lost answer is given again. */
+    readonly chain?: string;
+  }[];
+}
+
+/** How often a host of this name has been removed. Never deleted, so that credentials of a removed host never become valid again. */
+export interface HostGeneration {
+  readonly kind: 'hostGeneration';
+  readonly host: string;
+  readonly generation: number;
+}
+
+/** A token with which machines become hosts. Its secret is not stored. */
+export interface JoinToken {
+  readonly kind: 'joinToken';
+  readonly id: string;
+  /** SHA-256 of the secret, hex. */
+  readonly hash: string;
+  /** Pool of the hosts that join with it; absent: none. */
+  readonly pool?: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number;
+  readonly usesMax: number;
+  /** Names of the hosts that have joined with it. */
+  readonly used: readonly string[];
+}
+
 interface InternalByKind {
   auditHead: AuditHeadRecord;
+  authority: Authority;
+  hostCertificate: HostCertificate;
+  hostGeneration: HostGeneration;
+  joinToken: JoinToken;
   cluster: Cluster;
   leader: Leader;
   leaderLease: LeaderLease;

@@ -1,7 +1,9 @@
 // HTTP: Fastify in front of the routes. Identifies the sender, parses bodies and serializes answers; decides nothing.
 
+import { constants } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
+import { Server as TlsServer } from 'node:tls';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ApiError } from '../../api/errors.ts';
 import { serversHeader } from '../../api/client/servers.ts';
@@ -34,6 +36,8 @@ export interface HttpParts extends UpgradeParts {
 export interface TlsIdentity {
   readonly cert: string;
   readonly key: string;
+  /** Authorities whose hosts may show a certificate; absent: none may. */
+  readonly ca?: string;
 }
 
 /**
@@ -46,7 +50,7 @@ const backlog = 65_535;
 export async function serveHttp(
   parts: HttpParts,
   listen: { host: string; port: number },
-): Promise<{ url: string; close(): Promise<void> }> {
+): Promise<{ url: string; setTls(identity: TlsIdentity): void; close(): Promise<void> }> {
   const app = createApp(parts);
   readBodies(app, parts.routes);
   answerFaults(app, parts);
@@ -61,6 +65,9 @@ export async function serveHttp(
     const url = await app.listen({ ...listen, backlog });
     return {
       url,
+      setTls(identity) {
+        if (app.server instanceof TlsServer) app.server.setSecureContext({ ...identity, ...tlsSettings });
+      },
       async close() {
         await app.close();
         parts.connections.unread.stop();
@@ -83,9 +90,15 @@ function createApp({ tls, log }: HttpParts): FastifyInstance {
     // A request without a host is refused in admitRequests, in the form of our errors.
     ...(tls === undefined
       ? { http: { requireHostHeader: false } }
-      : { https: { ...tls, minVersion: 'TLSv1.2', requireHostHeader: false } }),
+      : { https: { ...tls, ...tlsSettings, ...hostCertificates, requireHostHeader: false } }),
   });
 }
+
+/** Without tickets no session is resumed: a resumed one would pass with a certificate that is expired or revoked by now. */
+const tlsSettings = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_TICKET } as const;
+
+/** Clients without a certificate use the same port; who shows one is checked for each request. */
+const hostCertificates = { requestCert: true, rejectUnauthorized: false } as const;
 
 const jsonType = /^application\/json(?:;\s*charset=utf-8)?$/i;
 
