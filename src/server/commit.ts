@@ -11,6 +11,7 @@ import { encodeRecord } from '../core/state/codec.ts';
 import { keys } from '../core/state/keys.ts';
 import type { Plan } from '../core/state/plan.ts';
 import type { AnyRecord } from '../core/state/records.ts';
+import { CommitTurns, unshared } from './commit-turns.ts';
 import { type Condition, type Store, StoreError, type Write } from '../store/store.ts';
 
 export type CommitOutcome =
@@ -35,8 +36,6 @@ export type Told = (fate: CommitOutcome | ApiError) => void;
 
 /** Enough to share one fsync among a burst of some 500 creates; a few MiB, far below what a store takes in one commit. */
 const writesPerCommitMax = 3_000;
-/** As many Plans as the disk takes at once. What is decided further ahead only grows old, and is dear to keep: see `room`. */
-const plansAheadMax = 1_000;
 
 export class Committer {
   readonly #store: Store;
@@ -44,7 +43,7 @@ export class Committer {
   readonly #log: Logger;
   readonly #buggify: Buggify;
   readonly #queue: Pending[] = [];
-  readonly #wantRoom: (() => void)[] = [];
+  readonly #turns = new CommitTurns();
   #busy: Promise<void> | null = null;
   /** Of the last that was queued; and who waits for the fate of all up to one. */
   #lastToken = 0;
@@ -93,12 +92,18 @@ export class Committer {
   }
 
   /**
-   * Resolves when few enough Plans wait for the disk: who comes with something new waits here, in the order of coming, and at most until
-   * the disk takes the next, for controllers do not wait.
+   * Resolves when few enough Plans wait for the disk: who comes with something new waits here, in the order of coming within its project.
+   * Controllers do not wait.
    */
-  async room(): Promise<void> {
-    if (this.#queue.length < plansAheadMax && this.#wantRoom.length === 0) return;
-    await new Promise<void>((resolve) => this.#wantRoom.push(resolve));
+  async room(project = unshared, plans = 1): Promise<void> {
+    if (!this.isBusy) return this.#turns.note(project);
+    const turn = this.#turns.enter(project, { plans, queued: this.#queue.length });
+    if (turn) await turn;
+  }
+
+  /** How many Plans one writer may decide at once. */
+  get atOnceMax(): number {
+    return this.#turns.atOnceMax;
   }
 
   /** A record as it was written by the newest commit: for who has just been told of that, and would write the record out again. */
@@ -131,13 +136,13 @@ export class Committer {
   async #work(): Promise<void> {
     while (this.#queue.length > 0) {
       const group = this.#takeGroup();
-      for (const resolve of this.#wantRoom.splice(0, plansAheadMax)) resolve();
+      this.#turns.next(this.#queue.length);
       await this.#commitGroup(group);
       const nextToken = this.#queue[0]?.assumption.token ?? Number.POSITIVE_INFINITY;
       while ((this.#wantFates[0]?.upToToken ?? nextToken) < nextToken) this.#wantFates.shift()?.resolve();
     }
     this.#busy = null;
-    for (const resolve of this.#wantRoom.splice(0)) resolve();
+    this.#turns.idle();
   }
 
   #takeGroup(): Pending[] {

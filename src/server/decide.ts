@@ -19,6 +19,13 @@ export interface Decider {
   readonly prng: Prng;
   readonly policy: Policy;
   readonly buggify?: Buggify;
+  /** In whose line it waits for the store; default: in that of what belongs to no project. */
+  readonly project?: string;
+}
+
+/** The same, for what is written on behalf of a project: the writers of a project wait in line among themselves. */
+export function forProject(project: string, decider: Decider): Decider {
+  return { ...decider, project };
 }
 
 export function contextOf({ clock, prng, policy }: Pick<Decider, 'clock' | 'prng' | 'policy'>): Context {
@@ -50,7 +57,7 @@ export async function decideAndCommit<D extends { readonly plan: Plan }>(
       const tried = decider.buggify?.('retry-longest') ? triesMax : attempt - 1;
       await sleep(decider.clock, backoffMs(tried, retryDelay, decider.prng));
     }
-    await decider.committer.room();
+    await decider.committer.room(decider.project);
     let decision: D;
     try {
       decision = decide(decider.cache, contextOf(decider), attempt);
@@ -67,13 +74,26 @@ export async function decideAndCommit<D extends { readonly plan: Plan }>(
   throw new ApiError('Unavailable', 'others kept changing the same resources; try again');
 }
 
-/** The same for many, one after the other and committed together: what became of each, or what was thrown. */
+/** The same for many, one after the other and committed together, unless other projects write too: what became of each, or what was thrown. */
 export async function decideAllAndCommit<D extends { readonly plan: Plan }>(
   decider: Decider,
   all: readonly Decide<D>[],
 ): Promise<readonly (Decided<D> | { readonly error: unknown })[]> {
+  const { committer } = decider;
+  const done: (Decided<D> | { readonly error: unknown })[] = [];
+  while (done.length < all.length) {
+    const some = all.slice(done.length, done.length + committer.atOnceMax);
+    await committer.room(decider.project, some.length);
+    done.push(...(await decideTogether(decider, some)));
+  }
+  return done;
+}
+
+async function decideTogether<D extends { readonly plan: Plan }>(
+  decider: Decider,
+  all: readonly Decide<D>[],
+): Promise<readonly (Decided<D> | { readonly error: unknown })[]> {
   const { cache, committer } = decider;
-  await committer.room();
   const ctx = contextOf(decider);
   const results: (Decided<D> | { error: unknown } | undefined)[] = all.map(() => undefined);
   const refused = new Set<number>();

@@ -12,7 +12,7 @@ import { assertMay } from '../../../core/access/may.ts';
 import type { Decision } from '../../../core/operations/decision.ts';
 import type { Context } from '../../../core/state/context.ts';
 import type { Entry, Snapshot } from '../../../core/state/snapshot.ts';
-import { decideAllAndCommit, type Decided, type Decider } from '../../decide.ts';
+import { decideAllAndCommit, type Decided, type Decider, forProject } from '../../decide.ts';
 import { bind } from './bind.ts';
 import { toApiError } from '../exchange.ts';
 import { permitted } from '../on-behalf.ts';
@@ -47,7 +47,9 @@ export function instanceBatchRoute(decider: Decider): Route {
       });
       return atOnce ? placing(create) : create;
     });
-    const results = (await decideAllAndCommit(decider, creates)).map((done, i) => resultOf(done, i, decider));
+    const results = (await decideAllAndCommit(forProject(projectOf(items), decider), creates)).map((done, i) =>
+      resultOf(done, i, decider),
+    );
     if (!seesAll(principal)) {
       const seen = visibleTo(principal, decider.cache);
       return { status: 200, json: { items: results.map((result) => jsonOf(result, seen)) } };
@@ -93,6 +95,12 @@ function inOneLine(items: readonly unknown[]): boolean {
       fieldOf(item, 'spec', 'priority') === fieldOf(first, 'spec', 'priority') &&
       fieldOf(item, 'metadata', 'project') === fieldOf(first, 'metadata', 'project'),
   );
+}
+
+/** In whose line a batch waits: that of its first item. */
+function projectOf([first]: readonly unknown[]): string {
+  const project = fieldOf(first, 'metadata', 'project');
+  return typeof project === 'string' ? project : 'default';
 }
 
 function fieldOf(item: unknown, part: string, name: string): unknown {

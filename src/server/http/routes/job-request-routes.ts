@@ -5,7 +5,7 @@ import { ApiError } from '../../../api/errors.ts';
 import { deadLetterRoutes, jobRequestRoutes as routes } from '../../../api/routes/job-requests.ts';
 import { acceptJobRequest, readJobRequest } from '../../../core/operations/jobs/job-request.ts';
 import { assertMay } from '../../../core/access/may.ts';
-import type { Decider } from '../../decide.ts';
+import { type Decider, forProject } from '../../decide.ts';
 import { decideFor, permitted } from '../on-behalf.ts';
 import { visibleTo } from './visible.ts';
 import type { DeadLetterQueue, Outside } from '../../outside.ts';
@@ -35,7 +35,7 @@ export function jobRequestRoutes({
         assertMay(snapshot, principal, { verb: 'create', resource: 'job', project });
         return acceptJobRequest(snapshot, { ...read, project, answered }, ctx);
       });
-      const { decision } = await decideFor(decider, request, accept);
+      const { decision } = await decideFor(forProject(project, decider), request, accept);
       const entry = decider.cache.get('job', decision.key);
       if (!entry) throw new ApiError('Conflict', 'the job of this request has been deleted; take a new request_id');
       return { status: decision.changed ? 201 : 200, json: visibleTo(principal, decider.cache)(present(entry), 'one') };

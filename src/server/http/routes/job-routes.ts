@@ -4,7 +4,7 @@ import { ApiError } from '../../../api/errors.ts';
 import { jobRoutes as routes } from '../../../api/routes/jobs.ts';
 import { cancelJob, retryJob } from '../../../core/operations/jobs/job.ts';
 import { assertMayOn } from '../../../core/access/may.ts';
-import type { Decider } from '../../decide.ts';
+import { type Decider, forProject } from '../../decide.ts';
 import type { Caller } from '../caller.ts';
 import { decideFor, permitted } from '../on-behalf.ts';
 import { visibleTo } from './visible.ts';
@@ -27,7 +27,7 @@ export function jobRoutes(decider: Decider): Route[] {
       assertMayOn(cache, principal, 'update', job);
       const { name, project } = job.metadata;
       const { decision } = await decideFor(
-        decider,
+        forProject(project, decider),
         request,
         permitted(principal, (snapshot, ctx) => cancelJob(snapshot, { project, name }, ctx)),
       );
@@ -39,7 +39,7 @@ export function jobRoutes(decider: Decider): Route[] {
       assertMayOn(cache, principal, 'create', job);
       const { name, project } = job.metadata;
       const { decision } = await decideFor(
-        decider,
+        forProject(project, decider),
         request,
         permitted(principal, (snapshot, ctx) => retryJob(snapshot, { project, name }, ctx)),
       );

@@ -21,7 +21,7 @@ import { assertMay, assertMayOn, mayKnow, notFound } from '../../../core/access/
 import { decideFor, permitted } from '../on-behalf.ts';
 import type { Caller } from '../caller.ts';
 import { seesAll, visibleKeys, visibleTo } from './visible.ts';
-import type { Decider } from '../../decide.ts';
+import { type Decider, forProject } from '../../decide.ts';
 import { isResource, present, withOutlook } from './present.ts';
 import { dryRun } from './dry-run.ts';
 import { JsonWriter } from '../json-writer.ts';
@@ -77,7 +77,7 @@ function create(kind: Kind, definition: ResourceDefinition, decider: Decider): R
     });
     if (query.dryRun)
       return dryRun(kind, decider, { ...query, caller: request.caller }, (ctx) => create(decider.cache, ctx, 0));
-    const done = await decideFor(decider, request, placing(create));
+    const done = await decideFor(forProject(input.project, decider), request, placing(create));
     return answer(kind, done.decision.changed ? 201 : 200, { ...done, caller: request.caller }, decider);
   });
 }
@@ -98,7 +98,7 @@ function replace(kind: Kind, definition: ResourceDefinition, decider: Decider): 
       ...(ifRevision === undefined ? {} : { ifRevision }),
     };
     const done = await decideFor(
-      decider,
+      forProject(input.project, decider),
       request,
       permitted(principal, (snapshot, ctx) => operations.replace(snapshot, input, ctx)),
     );
@@ -119,7 +119,7 @@ function remove(kind: Kind, definition: ResourceDefinition, decider: Decider): R
       ...(ifRevision === undefined ? {} : { ifRevision }),
     };
     const done = await decideFor(
-      decider,
+      forProject(input.project, decider),
       request,
       permitted(caller.principal, (snapshot, ctx) => {
         // Another may have its name by now, which was not meant.

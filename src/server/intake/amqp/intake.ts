@@ -10,7 +10,7 @@ import { sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { acceptJobRequest, readJobRequest, refusalOf } from '../../../core/operations/jobs/job-request.ts';
-import { type Decider, decideAndCommit } from '../../decide.ts';
+import { type Decider, decideAndCommit, forProject } from '../../decide.ts';
 import { permitted } from '../../http/on-behalf.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import type { AmqpSettings } from './amqp-settings.ts';
@@ -264,7 +264,7 @@ class Session {
     const accept = permitted({ kind: 'intake', name: 'amqp', project: settings.project }, (snapshot, ctx) =>
       acceptJobRequest(snapshot, input, ctx),
     );
-    const { decision } = await decideAndCommit(decider, accept);
+    const { decision } = await decideAndCommit(forProject(settings.project, decider), accept);
     log.debug(decision.changed ? 'a message made a job' : 'a message was a repetition', {
       request: read.request.request_id,
     });

@@ -14,7 +14,7 @@ import {
 import { assertMay } from '../../../core/access/may.ts';
 import type { AskedHead } from '../../../core/operations/jobs/webhook-order.ts';
 import { decideWebhook, type WebhookDecision } from '../../../core/operations/jobs/webhook.ts';
-import { decideAndCommit, type Decider } from '../../decide.ts';
+import { decideAndCommit, type Decider, forProject } from '../../decide.ts';
 import { parseJsonBody } from '../../http/json-body.ts';
 import type { Answer, Route, RouteRequest } from '../../http/route.ts';
 import { bind } from '../../http/routes/bind.ts';
@@ -113,7 +113,7 @@ async function decide(
   for (let asked = 0; ; asked++) {
     const delivery = { id, eventKey, event, ...(head === undefined ? {} : { head }) };
     const patient = asked < asksMax;
-    const { decision } = await decideAndCommit(decider, (snapshot, ctx) => {
+    const { decision } = await decideAndCommit(forProject(hook.project, decider), (snapshot, ctx) => {
       const intake = { kind: 'intake', name: hook.name, project: hook.project } as const;
       assertMay(snapshot, intake, { verb: 'create', resource: 'job', project: hook.project });
       return decideWebhook(snapshot, { hook, delivery, patient }, ctx);

@@ -1,0 +1,123 @@
+// Who may decide next, when more want to write than the store takes at once. The writers of one project wait in line among themselves, and
+// projects take turns, so that the flood of one never stands before the others. It knows no Plans.
+
+/** As many Plans as the disk takes at once. What is decided further ahead only grows old, and is dear to keep. */
+const aheadMaxDefault = 1_000;
+/**
+ * The same while several projects write: what a quiet project waits for is at most what the others have decided before it. 64 creates take
+ * some 5 ms to decide and to write, and share one fsync.
+ */
+const sharedAheadMaxDefault = 64;
+/** A project that has written within so many commits takes part in the turns: 64 creates each make it some ten seconds of a flood. */
+const commitsRemembered = 1_024;
+
+interface Waiting {
+  readonly plans: number;
+  readonly admit: () => void;
+}
+
+export class CommitTurns {
+  readonly #aheadMax: number;
+  readonly #sharedAheadMax: number;
+  /** By project; whose turn it is comes first. */
+  readonly #lines = new Map<string, Waiting[]>();
+  /** How many Plans came through since the last commit began: in all, and, while several projects write, of each. */
+  #through = 0;
+  readonly #throughOf = new Map<string, number>();
+  /** By project: the commit before which it came last; the one that came least recently is first. Without `unshared`. */
+  readonly #cameAt = new Map<string, number>();
+  #commits = 0;
+
+  constructor({ aheadMax = aheadMaxDefault, sharedAheadMax = sharedAheadMaxDefault }: TurnLimits = {}) {
+    this.#aheadMax = aheadMax;
+    this.#sharedAheadMax = sharedAheadMax;
+  }
+
+  /** Plans that one writer may decide at once before it must come again. */
+  get atOnceMax(): number {
+    return this.#isShared ? this.#sharedAheadMax : Number.POSITIVE_INFINITY;
+  }
+
+  /** Undefined: go on at once. Else it resolves when it is the project's turn. `queued` Plans wait for the disk. */
+  enter(project: string, { plans, queued }: { readonly plans: number; readonly queued: number }) {
+    this.note(project);
+    if (!this.#lines.has(project) && this.#hasRoom(project, queued)) {
+      this.#pass(project, plans);
+      return undefined;
+    }
+    return new Promise<void>((resolve) => {
+      const waiting = { plans, admit: resolve };
+      const line = this.#lines.get(project);
+      if (line) line.push(waiting);
+      else this.#lines.set(project, [waiting]);
+    });
+  }
+
+  /** Nothing is under way: it goes on at once. */
+  note(project: string): void {
+    if (project === unshared || this.#cameAt.get(project) === this.#commits) return;
+    this.#cameAt.delete(project);
+    this.#cameAt.set(project, this.#commits);
+  }
+
+  /** A commit begins, and leaves `queued` for the next one. */
+  next(queued: number): void {
+    this.#commits += 1;
+    this.#through = 0;
+    this.#throughOf.clear();
+    this.#forget();
+    const room = this.#isShared ? this.#sharedAheadMax : this.#aheadMax - queued;
+    // Never none: controllers do not wait, and could fill every commit.
+    for (let left = Math.max(room, 1); left > 0 && this.#lines.size > 0; ) left -= this.#admitOne();
+  }
+
+  /** Nothing is under way: nobody need wait. */
+  idle(): void {
+    while (this.#lines.size > 0) this.#admitOne();
+  }
+
+  get #isShared(): boolean {
+    return this.#cameAt.size > 1;
+  }
+
+  #hasRoom(project: string, queued: number): boolean {
+    if (queued >= this.#aheadMax || this.#through >= this.#aheadMax) return false;
+    if (!this.#isShared || project === unshared) return true;
+    const share = Math.max(1, Math.floor(this.#sharedAheadMax / this.#cameAt.size));
+    return (this.#throughOf.get(project) ?? 0) < share;
+  }
+
+  #pass(project: string, plans: number): void {
+    this.#through += plans;
+    if (this.#isShared) this.#throughOf.set(project, (this.#throughOf.get(project) ?? 0) + plans);
+  }
+
+  /** The first of the project whose turn it is, which then has the last turn. Answers how many Plans it comes with. */
+  #admitOne(): number {
+    for (const [project, line] of this.#lines) {
+      const waiting = line.shift();
+      this.#lines.delete(project);
+      if (line.length > 0) this.#lines.set(project, line);
+      if (waiting === undefined) continue;
+      this.#pass(project, waiting.plans);
+      waiting.admit();
+      return waiting.plans;
+    }
+    return 0;
+  }
+
+  #forget(): void {
+    for (const [project, at] of this.#cameAt) {
+      if (this.#commits - at <= commitsRemembered) return;
+      this.#cameAt.delete(project);
+    }
+  }
+}
+
+interface TurnLimits {
+  readonly aheadMax?: number;
+  readonly sharedAheadMax?: number;
+}
+
+/** What belongs to no project: reports of hosts, and resources of the fleet. They take turns like a project, and make no others wait. */
+export const unshared = '';
