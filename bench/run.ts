@@ -3,6 +3,7 @@
 import type { BenchRow } from './row.ts';
 
 const suites = {
+  access: () => import('./access.ts'),
   guests: () => import('./guests.ts'),
   jobs: () => import('./jobs.ts'),
   main: () => import('./main.ts'),

@@ -154,7 +154,7 @@ describe('a project that floods', () => {
       if (commits === 3) expect(done.quiet).toBe(3);
     }
     await Promise.all(all);
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(64 + 32 + 2);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(16 + 8 + 2);
   });
 
   it('has its batches decided piece by piece', async () => {
@@ -177,6 +177,6 @@ describe('a project that floods', () => {
     }
     await Promise.all([first, warm, warmQuiet, batch, quiet]);
     expect(done).toEqual(['quiet', 'flood 200']);
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(64 + 3);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(16 + 3);
   });
 });

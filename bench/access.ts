@@ -1,0 +1,20 @@
+// Suite `access`: what it costs that every request is asked whether it may, and what one project's flood costs another.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { noisyNeighbour } from './access-neighbours.ts';
+import type { Emit } from './row.ts';
+import { buildProduct } from './server-process.ts';
+
+export async function run(emit: Emit): Promise<void> {
+  buildProduct();
+  for (const measure of [noisyNeighbour]) {
+    const directory = await mkdtemp(join(tmpdir(), 'berth-bench-access-'));
+    try {
+      await measure(directory, emit);
+    } finally {
+      await rm(directory, { recursive: true, force: true });
+    }
+  }
+}
