@@ -64,7 +64,7 @@ export async function startServerProcess(
     url,
     operatorToken,
     pid: child.pid ?? 0,
-    hostToken: (name) => hostTokenOf(secret, name),
+    hostToken: (name) => hostTokenOf(secret, name, 0),
     close: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
   };

@@ -126,7 +126,7 @@ export async function startFleet(
     JSON.stringify({
       serverUrl: url,
       ...options.agent,
-      token: hostTokenOf(secret, 'h1'),
+      token: hostTokenOf(secret, 'h1', 0),
       hostName: 'h1',
       dataDirectory: agentDirectory,
       drivers: options.drivers ?? ['qemu'],

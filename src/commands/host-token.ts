@@ -42,7 +42,7 @@ async function askFor(cli: Cli, command: Command, name: string): Promise<string>
 
 async function make(directory: string, name: string): Promise<string> {
   const { hostTokenOf } = await import('../server/http/tokens.ts');
-  return hostTokenOf(await readSecret(directory, name), name);
+  return hostTokenOf(await readSecret(directory, name), name, 0);
 }
 
 async function readSecret(directory: string, name: string): Promise<Uint8Array> {

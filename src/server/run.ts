@@ -18,7 +18,8 @@ import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { ApiError } from '../api/errors.ts';
 import { announceControlPlane } from '../core/operations/control-plane.ts';
-import { keys } from '../core/state/keys.ts';
+import { comingHostGeneration, hostGenerationOf } from '../core/operations/access/host-generation.ts';
+import { keys, prefixOf } from '../core/state/keys.ts';
 import { placeOf } from '../store/open.ts';
 import { Announcement } from './announcement.ts';
 import { advertisedUrl, isLocal, listenAddress, policyOf, readTls, runDirectory, speaksTls } from './checked-config.ts';
@@ -42,6 +43,9 @@ import { secretsFor, takeSecrets } from './secret-files.ts';
 import { refuseMissingStore } from './storage/missing-store.ts';
 import { closeWithStore, openWithPatience } from './storage/patience-with-store.ts';
 import { stoppableStart, throwIfStopped } from './stoppable-start.ts';
+import type { JoinParts } from './tls/join-routes.ts';
+import { hostOfCertificate } from './tls/host-certificate.ts';
+import { plainKeys } from './tls/key-keeper.ts';
 import type { ServerTls } from './tls/server-tls.ts';
 import { warnOfOpenFiles } from './warn-of-open-files.ts';
 
@@ -108,6 +112,7 @@ async function start(
       ...imageContentOf(config, { inspectImage, owner: name, clock, log }),
       runFiles: await runFilesOf(config, clock),
       ...(forges === undefined ? {} : { forges }),
+      ...(secure ? { joining: joinPartsOf(config) } : {}),
       outside,
       version,
       name,
@@ -130,17 +135,19 @@ async function start(
       listen,
     );
     tls?.start((next) => http.setTls(next));
+    const forgetRemoved = closeRemoved(decider, links);
     const forgetHangup = certificates && system.onHangup(() => certificates.check((next) => http.setTls(next)));
     announced.start();
     log.info('server listens', { url: http.url, store: place });
     return {
       url: http.url,
       operatorToken: secrets.operatorToken,
-      hostToken: (name) => hostTokenOf(secrets.secret, name),
+      hostToken: (name) => hostTokenOf(secrets.secret, name, comingHostGeneration(decider.cache, name)),
       close: () =>
         closeWithStore({ store, clock }, async () => {
           await intake?.stopIntake();
           links.close();
+          forgetRemoved();
           forgetHangup?.();
           await certificates?.stop();
           await http.close();
@@ -163,8 +170,20 @@ async function start(
 
 /** Loaded only by servers that speak TLS. */
 async function openTls(config: ServerConfig, decider: Decider, log: Logger): Promise<ServerTls> {
-  const [tls, { plainKeys }] = await Promise.all([import('./tls/server-tls.ts'), import('./tls/key-keeper.ts')]);
-  return tls.ServerTls.open({ config, decider, keeper: plainKeys, randomSecret, log });
+  const { ServerTls: Tls } = await import('./tls/server-tls.ts');
+  return Tls.open({ config, decider, keeper: plainKeys, randomSecret, log });
+}
+
+/** The links of hosts that are removed are closed at once. */
+function closeRemoved({ cache }: Decider, links: AgentLinks): () => void {
+  const prefix = prefixOf('host');
+  return cache.onCommitted((key) => {
+    if (key.startsWith(prefix) && cache.committed('host', key) === undefined) links.drop(key.slice(prefix.length));
+  });
+}
+
+function joinPartsOf({ tlsCertificate }: ServerConfig): JoinParts {
+  return { keeper: plainKeys, randomSecret, ownCertificate: tlsCertificate === undefined };
 }
 
 function warnOfPlainHttp(
@@ -231,12 +250,17 @@ function httpParts(
   },
 ): HttpParts {
   const { announced, links, connections, secrets, tls, log } = parts;
+  const { cache } = decider;
   const access = guestAccess({ decider, links, secret: secrets.secret });
   return {
     routes: [...routes, ...access.routes],
     access,
     snapshot: decider.cache,
-    identify: (authorization) => identityOf(secrets, authorization),
+    identify: (authorization, certificate) => {
+      const host = hostOfCertificate(cache, certificate, decider.clock.nowMs());
+      if (authorization === undefined) return host === undefined ? undefined : { kind: 'host', host };
+      return identityOf(secrets, authorization, (name) => hostGenerationOf(cache, name));
+    },
     epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
     acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
     servers: () => announced.announced,

@@ -40,6 +40,7 @@ import { resourceRoutes } from './http/routes/resource-routes.ts';
 import { runFileRoutes } from './http/routes/run-file-routes.ts';
 import { usageRoutes } from './http/routes/usage-routes.ts';
 import { type ForgeParts, forgeRoutes } from './intake/forges/forges.ts';
+import { type JoinParts, joinRoutes } from './tls/join-routes.ts';
 import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
 import type { ImageContent } from './images/image-content.ts';
@@ -66,6 +67,8 @@ export interface ServerParts {
   readonly imageContent?: ImageContent;
   /** The logs and artifacts of runs. */
   readonly runFiles: RunFiles;
+  /** Absent: this server speaks plain HTTP, and no host can join with a certificate. */
+  readonly joining?: JoinParts;
   /** Forges that deliver webhooks; absent: none. */
   readonly forges?: ForgeParts;
   /** Default: no other system is configured. */
@@ -183,14 +186,15 @@ interface RouteParts {
 }
 
 function allRoutes(
-  { store, clock, log, version, links, imageContent, runFiles, forges, outside = new Outside() }: ServerParts,
+  { store, clock, log, version, links, imageContent, runFiles, joining, forges, outside = new Outside() }: ServerParts,
   { decider, assignments, verifier, feed, metrics, whyNotReady, cluster }: RouteParts,
 ): readonly Route[] {
   return asFreshAsAsked(
     [
       ...processRoutes({ whyNotReady, version, metrics, outside }),
       backupRoute({ store, clock, version }),
-      hostTokenRoute(Buffer.from(cluster.tokenSecret, 'base64url')),
+      hostTokenRoute(Buffer.from(cluster.tokenSecret, 'base64url'), decider),
+      ...joinRoutes(decider, joining),
       ...agentRoutes({ decider, assignments }),
       ...imageRoutes({ decider, links, content: imageContent }),
       ...instanceRoutes({ decider, links }),

@@ -107,7 +107,7 @@ export async function startFleet(parts: FleetParts): Promise<Fleet> {
     const dataDirectory = join(folder, machine);
     await mkdir(dataDirectory);
     const agent: Partial<AgentConfig> = {
-      token: hostTokenOf(secret, machine),
+      token: hostTokenOf(secret, machine, 0),
       hostName: machine,
       dataDirectory,
       drivers: ['fake'],

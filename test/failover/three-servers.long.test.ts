@@ -53,7 +53,7 @@ beforeAll(async () => {
   const read = async (file: string): Promise<string> => (await readFile(join(directory, 'cp1', file), 'utf8')).trim();
   const agentConfig = {
     serverUrl: urls[0],
-    token: hostTokenOf(Buffer.from(await read('secret'), 'base64url'), 'h1'),
+    token: hostTokenOf(Buffer.from(await read('secret'), 'base64url'), 'h1', 0),
     hostName: 'h1',
     dataDirectory: join(directory, 'agent'),
     drivers: ['fake'],

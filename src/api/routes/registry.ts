@@ -8,6 +8,7 @@ import { hostRoutes } from './hosts.ts';
 import { imageRoutes } from './images.ts';
 import { instanceRoutes } from './instances.ts';
 import { jobRoutes, runRoutes } from './jobs.ts';
+import { joinRoutes } from './joining.ts';
 import { deadLetterRoutes, jobRequestRoutes } from './job-requests.ts';
 import { processRoutes } from './process.ts';
 import { routesOfKind } from './resources.ts';
@@ -18,6 +19,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(resourceDefinitions).flatMap(({ kind }) => routesOfKind(kind)),
   ...Object.values(instanceRoutes),
   ...Object.values(hostRoutes),
+  ...Object.values(joinRoutes),
   ...Object.values(jobRoutes),
   ...Object.values(runRoutes),
   ...Object.values(hookRoutes),

@@ -14,6 +14,7 @@ import { keys } from '../state/keys.ts';
 import { type Change, unchanged } from '../state/plan.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { nextHostGeneration } from './access/host-generation.ts';
 import { controlPlaneOn } from './control-plane.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
@@ -47,7 +48,9 @@ export function createHost(snapshot: Snapshot, input: CreateInput<HostSpec>, ctx
     plan: {
       changes: [
         { key, ifRevision: 0, value: host },
-        ...(removed ? [{ key: removed.key, ifRevision: removed.revision, value: null }] : []),
+        ...(removed
+          ? [{ key: removed.key, ifRevision: removed.revision, value: null }, nextHostGeneration(snapshot, input.name)]
+          : []),
         ...rememberCreate(input, 'host', { key, id }, ctx),
       ],
     },
@@ -126,6 +129,7 @@ export function deleteHost(
     );
   }
   const lease = snapshot.get('lease', keys.lease(input.name));
+  const certificate = snapshot.get('hostCertificate', keys.hostCertificate(input.name));
   return {
     plan: {
       changes: [
@@ -139,6 +143,7 @@ export function deleteHost(
           .providersOfHost(input.name)
           .map((provider) => ({ key: provider.key, ifRevision: provider.revision, value: null })),
         ...(lease ? [{ key: lease.key, ifRevision: lease.revision, value: null }] : []),
+        ...(certificate ? [{ key: certificate.key, ifRevision: certificate.revision, value: null }] : []),
         eventChange(
           entry.value,
           { type: 'Warning', reason: 'HostRemoved', message: 'removed from the fleet', host: input.name },
@@ -171,12 +176,7 @@ export function registerHost(
   const key = keys.host(name);
   const entry = snapshot.get('host', key);
   const removedKey = keys.removedHost(name);
-  if (!entry && snapshot.get('removedHost', removedKey)) {
-    throw new ApiError(
-      'Conflict',
-      `host "${name}" has been removed from the fleet; "berth host create ${name}" allows it to return`,
-    );
-  }
+  if (!entry) assertNotRemoved(snapshot, name);
   if (entry && entry.value.status.machineId !== undefined && entry.value.status.machineId !== registration.machineId) {
     throw new ApiError(
       'Conflict',
@@ -209,6 +209,15 @@ export function registerHost(
     key,
     changed: true,
   };
+}
+
+/** Throws `Conflict`, which ends an agent: its host has been removed, and its token opens nothing. */
+export function assertNotRemoved(snapshot: Pick<Snapshot, 'get'>, name: string): void {
+  if (!snapshot.get('removedHost', keys.removedHost(name))) return;
+  throw new ApiError(
+    'Conflict',
+    `host "${name}" has been removed from the fleet; "berth host create ${name}" allows it to return`,
+  );
 }
 
 /**

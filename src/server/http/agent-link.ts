@@ -129,6 +129,11 @@ export class AgentLinks implements HostLinks {
     return this.#open(host);
   }
 
+  /** Of a host that has been removed. */
+  drop(host: string): void {
+    for (const { session } of this.#lines.get(host) ?? []) session.destroy();
+  }
+
   close(): void {
     for (const { over } of this.#waiting) over.abort();
     for (const lines of this.#lines.values()) for (const { session } of lines) session.destroy();

@@ -8,6 +8,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { ApiError } from '../../api/errors.ts';
 import { serversHeader } from '../../api/client/servers.ts';
 import type { Principal } from '../../core/access/principal.ts';
+import { shownCertificate } from '../tls/host-certificate.ts';
 import { nothingAt, refuseUnreadable, refuseUnusual } from './connections/refusals.ts';
 import type { Caller } from './caller.ts';
 import { admit, bodyBytesMax, toApiError } from './exchange.ts';
@@ -152,7 +153,7 @@ function admitRequests(app: FastifyInstance, { connections, identify, routes }: 
     brief.has(method + routeOptions.url) && !url.includes('dryRun');
   app.addHook('onRequest', (request, reply, done) => {
     const { socket } = request.raw;
-    request.principal = identify(request.headers.authorization);
+    request.principal = identify(request.headers.authorization, shownCertificate(socket));
     if (request.principal) connections.authenticate(socket);
     else connections.busy(socket, (ended) => reply.raw.once('close', ended));
     const { host } = request.headers;

@@ -9,18 +9,27 @@ export interface TokenSecrets {
   readonly secret: Uint8Array;
 }
 
-/** `berth-host.<name>.<HMAC-SHA256 of the name, base64url>`. */
-export function hostTokenOf(secret: Uint8Array, host: string): string {
-  return `berth-host.${host}.${createHmac('sha256', secret).update(`berth host token 1\n${host}`).digest('base64url')}`;
+/**
+ * `berth-host.<name>.<HMAC-SHA256 of the name, base64url>`, of the name's generation: the tokens of a removed host stay invalid when its
+ * name is created again. Generation 0 is the form of earlier versions.
+ */
+export function hostTokenOf(secret: Uint8Array, host: string, generation: number): string {
+  const text = generation === 0 ? `berth host token 1\n${host}` : `berth host token 2\n${host}\n${generation}`;
+  return `berth-host.${host}.${createHmac('sha256', secret).update(text).digest('base64url')}`;
 }
 
 /** Who bears this Authorization header, or undefined. */
-export function identityOf(secrets: TokenSecrets, authorization: string | undefined): Principal | undefined {
+export function identityOf(
+  secrets: TokenSecrets,
+  authorization: string | undefined,
+  generationOf: (host: string) => number,
+): Principal | undefined {
   const token = /^Bearer ([A-Za-z0-9._~-]{1,512})$/i.exec(authorization ?? '')?.[1];
   if (token === undefined) return undefined;
   if (equal(token, secrets.operatorToken)) return { kind: 'admin' };
   const host = /^berth-host\.([a-z0-9-]{1,63})\./.exec(token)?.[1];
-  if (host !== undefined && equal(token, hostTokenOf(secrets.secret, host))) return { kind: 'host', host };
+  if (host !== undefined && equal(token, hostTokenOf(secrets.secret, host, generationOf(host))))
+    return { kind: 'host', host };
   return undefined;
 }
 

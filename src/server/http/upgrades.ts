@@ -9,13 +9,15 @@ import { agentRoutes } from '../../api/routes/agent.ts';
 import type { Principal } from '../../core/access/principal.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { Connections } from './connections/connections.ts';
+import { type ShownCertificate, shownCertificate } from '../tls/host-certificate.ts';
 import { refuseConnection } from './connections/refusals.ts';
 import { admit, toApiError } from './exchange.ts';
 import type { GuestAccess } from './guest-access.ts';
 import { pathOf, singleHeaders } from './request-parts.ts';
 
 export interface UpgradeParts {
-  identify(authorization: string | undefined): Principal | undefined;
+  /** `certificate`: shown on the connection, and issued by the fleet's authority; not looked up yet. */
+  identify(authorization: string | undefined, certificate: ShownCertificate | undefined): Principal | undefined;
   /** By which rights are decided. */
   readonly snapshot: Snapshot;
   /** The current session of a host. */
@@ -38,7 +40,7 @@ export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, 
   if (!access.knows(url) || headers.upgrade?.toLowerCase() !== 'websocket') return upgradeLink(request, socket, parts);
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
-  const principal = identify(headers.authorization);
+  const principal = identify(headers.authorization, shownCertificate(request.socket));
   if (principal) connections.authenticate(request.socket);
   access
     .open({ path: url, headers: singleHeaders(request), principal, signal: gone.signal })
@@ -62,7 +64,7 @@ export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, 
 function upgradeLink(request: IncomingMessage, socket: Duplex, parts: UpgradeParts): void {
   const { identify, snapshot, connections, epochOf, acceptLink } = parts;
   const [, host, epoch] = linkPath.exec(request.url ?? '') ?? [];
-  const principal = identify(request.headers.authorization);
+  const principal = identify(request.headers.authorization, shownCertificate(request.socket));
   if (host === undefined || request.headers.upgrade !== 'berth-agent/1')
     return refuseConnection(socket, new ApiError('NotFound', `there is nothing at ${pathOf(request.url ?? '')}`));
   if (principal) connections.authenticate(request.socket);

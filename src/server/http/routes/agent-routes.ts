@@ -4,7 +4,7 @@ import { ApiError } from '../../../api/errors.ts';
 import { parse } from '../../../api/parse.ts';
 import { Name } from '../../../api/resources/metadata.ts';
 import { agentRoutes as routes } from '../../../api/routes/agent.ts';
-import { heartbeat, registerHost, sessionOf } from '../../../core/operations/host.ts';
+import { assertNotRemoved, heartbeat, registerHost, sessionOf } from '../../../core/operations/host.ts';
 import { applyReport } from '../../../core/operations/report.ts';
 import { applyVolumeReport } from '../../../core/operations/volumes/volume-report.ts';
 import { keys } from '../../../core/state/keys.ts';
@@ -61,6 +61,7 @@ export function agentRoutes({ decider, assignments }: AgentParts): Route[] {
       return { status: 200, lines };
     }),
     bind(routes.images, ({ params }) => {
+      assertNotRemoved(cache, params.host);
       const items = [...cache.listCommitted('image')].map(({ value }) => value);
       const pool = cache.committed('host', keys.host(params.host))?.value.spec.pool;
       return {

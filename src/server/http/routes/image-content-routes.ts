@@ -14,6 +14,7 @@ import type { Caller } from '../caller.ts';
 import { decideFor, permitted } from '../on-behalf.ts';
 import type { ImageContent } from '../../images/image-content.ts';
 import { bind } from './bind.ts';
+import { assertNotRemoved } from '../../../core/operations/host.ts';
 import { bytesOf } from './bytes-of.ts';
 import type { Route, RouteRequest } from '../route.ts';
 
@@ -48,6 +49,7 @@ export function imageContentRoutes({
       return { status: 200, json: { ...received, image } };
     }),
     bind(agentRoutes.imageContent, async ({ params }, { headers }) => {
+      assertNotRemoved(decider.cache, params.host);
       const hex = /^[0-9a-f]{64}$/.exec(params.hex)?.[0];
       if (hex === undefined) throw new ApiError('NotFound', 'there is no such file');
       const { sizeBytes, start, bytes } = await content.read(hex, startOf(headers, hex));
