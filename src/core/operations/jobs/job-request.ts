@@ -6,7 +6,7 @@ import { ApiError } from '../../../api/errors.ts';
 import { parse } from '../../../api/parse.ts';
 import { JobSpec } from '../../../api/resources/job.ts';
 import { isRecord } from '../../../base/is-record.ts';
-import { parseStrictJson, type StrictJsonFault } from '../../../base/strict-json.ts';
+import { parseStrictJson, type StrictJsonFault } from '../../../base/json/strict-json.ts';
 import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
 import { unchanged } from '../../state/plan.ts';

@@ -125,6 +125,6 @@ it('a server answers while more idle connections come than it may hold, and coun
   ).text();
   const dropped = Number(/berth_connections_dropped_total\{reason="unauthenticated"\} (\d+)/.exec(metrics)?.[1]);
   expect(dropped).toBeGreaterThanOrEqual(30);
-  expect(metrics).toContain('berth_connections{authenticated="true"} 1');
+  expect(metrics).toContain('berth_connections{authenticated="true"} 2');
   expect(metrics).toContain('berth_connections_max{authenticated="false"} 20');
 });
