@@ -10,6 +10,7 @@ import { assertMay, assertMayOn } from './may.ts';
 import type { Principal } from './principal.ts';
 import { about, projectOf } from './question.ts';
 import { newUses, usesOf } from './uses.ts';
+import { assertGivesWithinOwn } from './within-own.ts';
 
 /** `before` undefined: it is created; `after` null: it is deleted. Throws `Forbidden`, and `NotFound` for what they may not read. */
 export function assertMayChange(
@@ -27,7 +28,9 @@ export function assertMayChange(
       assertMay(snapshot, principal, about('create', after), 'spec.project');
     assertMayChangeProject(snapshot, principal, { before, after });
   }
-  if (after !== null) assertUses(snapshot, principal, { before, after });
+  if (after === null) return;
+  assertUses(snapshot, principal, { before, after });
+  assertGivesWithinOwn(snapshot, principal, after);
 }
 
 function assertUses(

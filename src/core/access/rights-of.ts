@@ -35,6 +35,16 @@ export function accessVersion(snapshot: Snapshot): number {
   return compiledIn(snapshot).version;
 }
 
+/** What bindings give to a token of this name, or would. */
+export function boundToToken(snapshot: Snapshot, name: string): readonly Grant[] {
+  return compiledIn(snapshot).boundToToken(name);
+}
+
+/** Undefined: there is no such role. */
+export function rulesOfRole(snapshot: Snapshot, role: string): RoleRules | undefined {
+  return isBuiltInRole(role) ? builtInRoles[role].rules : snapshot.get('role', keys.role(role))?.value.spec.rules;
+}
+
 class Compiled implements View {
   version = 0;
   readonly #snapshot: Snapshot;
@@ -93,6 +103,10 @@ class Compiled implements View {
     return this.#grantsBySubject.get(keyOf(subject)) ?? [];
   }
 
+  boundToToken(name: string): readonly Grant[] {
+    return this.#boundTo({ kind: 'token', name });
+  }
+
   #indexed(): Map<string, Grant[]> {
     const index = new Map<string, Grant[]>();
     for (const { value } of this.#snapshot.list('binding')) {
@@ -109,8 +123,7 @@ class Compiled implements View {
 
   /** A role that was deleted permits nothing. */
   #rulesOf(role: string): RoleRules {
-    if (isBuiltInRole(role)) return builtInRoles[role].rules;
-    return this.#snapshot.get('role', keys.role(role))?.value.spec.rules ?? {};
+    return rulesOfRole(this.#snapshot, role) ?? {};
   }
 }
 

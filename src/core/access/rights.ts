@@ -1,6 +1,12 @@
 // Rights: everything that a principal is permitted, compiled from its roles. Immutable, and compared by `key`.
 
-import { type AccessResource, type RoleRules, sharedWithProjects, type Verb } from '../../api/access.ts';
+import {
+  type AccessResource,
+  accessResources,
+  type RoleRules,
+  sharedWithProjects,
+  type Verb,
+} from '../../api/access.ts';
 import type { Share, TokenUser } from '../../api/resources/token.ts';
 import type { Question } from './question.ts';
 
@@ -80,6 +86,25 @@ export class Rights {
   /** Whether the verb is permitted on every object of the fleet. */
   everywhere(verb: Verb, resource: AccessResource): boolean {
     return this.allows({ verb, resource });
+  }
+
+  /** The first thing that a role in this place would permit and these rights do not; undefined: they permit as much. */
+  missingFor({ rules, project }: Grant): Pick<Question, 'verb' | 'resource'> | undefined {
+    for (const resource of accessResources)
+      for (const verb of rules[resource] ?? [])
+        if ((project === undefined || isReached(verb, resource)) && !this.#covers({ verb, resource }, project))
+          return { verb, resource };
+    return undefined;
+  }
+
+  #covers({ verb, resource }: Pick<Question, 'verb' | 'resource'>, project: string | undefined): boolean {
+    const { grants, limit } = this.#parts;
+    return (
+      grants.some(
+        (grant) => permits(grant, verb, resource) && (grant.project === undefined || grant.project === project),
+      ) &&
+      (limit === undefined || limit.#covers({ verb, resource }, project))
+    );
   }
 
   #grants({ verb, resource, project, id }: Question): boolean {

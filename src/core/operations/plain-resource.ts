@@ -12,6 +12,7 @@ import type { Pool } from '../../api/resources/pool.ts';
 import type { Project } from '../../api/resources/project.ts';
 import type { Role } from '../../api/resources/role.ts';
 import type { Size } from '../../api/resources/size.ts';
+import { assertBinding, assertRoleName, assertRoleUnused } from './access/role-rules.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
 import { schemaVersion } from '../state/upgrade.ts';
 import type { Context } from '../state/context.ts';
@@ -138,6 +139,7 @@ export function deletePlainResource(
   const key = keyOf[kind](input);
   const entry = existing(snapshot, kind, key, input.ifRevision);
   if (kind === 'group') assertNoMembers(snapshot, input);
+  if (kind === 'role') assertRoleUnused(snapshot, input.name);
   const plan: Plan = { changes: [{ key, ifRevision: entry.revision, value: null }] };
   return { plan, key, changed: true };
 }
@@ -169,6 +171,10 @@ function assertMeant(snapshot: Snapshot, resource: PlainResource): void {
       return assertKnownClasses(resource.spec.guarantee ?? {}, 'spec.guarantee');
     case 'group':
       return assertPolicy(resource.spec);
+    case 'role':
+      return assertRoleName(resource.metadata.name);
+    case 'binding':
+      return assertBinding(snapshot, resource.spec);
     default:
   }
 }
