@@ -41,6 +41,7 @@ import { runFileRoutes } from './http/routes/run-file-routes.ts';
 import { usageRoutes } from './http/routes/usage-routes.ts';
 import { type ForgeParts, forgeRoutes } from './intake/forges/forges.ts';
 import { type JoinParts, joinRoutes } from './tls/join-routes.ts';
+import { type LoginParts, loginRoutes } from './oidc/login-routes.ts';
 import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
 import type { ImageContent } from './images/image-content.ts';
@@ -71,6 +72,8 @@ export interface ServerParts {
   readonly joining?: JoinParts;
   /** Forges that deliver webhooks; absent: none. */
   readonly forges?: ForgeParts;
+  /** Logins by ID tokens; absent: none. */
+  readonly login?: LoginParts;
   /** Default: no other system is configured. */
   readonly outside?: Outside;
   readonly version: string;
@@ -186,7 +189,19 @@ interface RouteParts {
 }
 
 function allRoutes(
-  { store, clock, log, version, links, imageContent, runFiles, joining, forges, outside = new Outside() }: ServerParts,
+  {
+    store,
+    clock,
+    log,
+    version,
+    links,
+    imageContent,
+    runFiles,
+    joining,
+    forges,
+    login,
+    outside = new Outside(),
+  }: ServerParts,
   { decider, assignments, verifier, feed, metrics, whyNotReady, cluster }: RouteParts,
 ): readonly Route[] {
   return asFreshAsAsked(
@@ -204,6 +219,7 @@ function allRoutes(
       ...jobRequestRoutes({ decider, outside }),
       ...runFileRoutes({ decider, runFiles }),
       ...forgeRoutes(forges, { decider, log }),
+      ...loginRoutes(login, { decider }),
       ...queueRoutes(decider),
       ...usageRoutes(decider),
       ...verifyRoutes(verifier),

@@ -17,6 +17,7 @@ import { guestAccess } from './http/guest-access.ts';
 import { connectionLimits, type ConnectionLimits, Connections } from './http/connections/connections.ts';
 import { serveHttp } from './http/serve.ts';
 import type { ForgeParts } from './intake/forges/forges.ts';
+import type { LoginParts } from './oidc/login-routes.ts';
 import type { ImageContent } from './images/image-content.ts';
 import { MemoryRunStorage } from './runs/memory-run-storage.ts';
 import { defaultRunLimits, RunFiles } from './runs/run-files.ts';
@@ -38,6 +39,7 @@ export async function startTestServer(
     runFiles?: RunFiles;
     limits?: ConnectionLimits;
     forges?: ForgeParts;
+    login?: LoginParts;
   } = {},
 ) {
   const store = options.store ?? createMemoryStore();
@@ -57,6 +59,7 @@ export async function startTestServer(
     ...(options.imageContent === undefined ? {} : { imageContent: options.imageContent }),
     runFiles: options.runFiles ?? new RunFiles({ storage: new MemoryRunStorage(), limits: defaultRunLimits, clock }),
     ...(options.forges === undefined ? {} : { forges: options.forges }),
+    ...(options.login === undefined ? {} : { login: options.login }),
     version: 'test',
     name: 'server', // one that is started while another runs takes over at once
     leaseMs: 600_000, // and nothing is written that no test asked for

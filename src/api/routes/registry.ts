@@ -10,6 +10,7 @@ import { instanceRoutes } from './instances.ts';
 import { jobRoutes, runRoutes } from './jobs.ts';
 import { joinRoutes } from './joining.ts';
 import { deadLetterRoutes, jobRequestRoutes } from './job-requests.ts';
+import { loginRoutes } from './login.ts';
 import { processRoutes } from './process.ts';
 import { routesOfKind } from './resources.ts';
 import type { RouteDefinition } from './route.ts';
@@ -29,5 +30,6 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(capacityRoutes),
   ...Object.values(storeRoutes),
   ...Object.values(agentRoutes),
+  ...Object.values(loginRoutes),
   ...Object.values(processRoutes),
 ];

@@ -1,5 +1,5 @@
 // garbage: deletes what is no longer needed: deleted instances of which no host holds anything, allocations on removed
-// hosts, and events and idempotency records that are too old or too many.
+// hosts, events and idempotency records that are too old or too many, and ID tokens that have expired.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { release } from '../ledger/ledger.ts';
@@ -30,7 +30,8 @@ export const garbage: Controller = {
       : [];
   },
   *keys(snapshot) {
-    for (const kind of ['instance', 'allocation', 'event', 'idempotency'] as const) yield* keysOfKind(snapshot, kind);
+    for (const kind of ['instance', 'allocation', 'event', 'idempotency', 'spentIdToken'] as const)
+      yield* keysOfKind(snapshot, kind);
     yield* surplusKeys;
   },
   reconcile(snapshot, key, ctx) {
@@ -52,6 +53,10 @@ export const garbage: Controller = {
         return record
           ? expire(record.key, record.revision, record.value.createdAtMs + ctx.policy.idempotencyKeptMs, ctx)
           : emptyPlan;
+      }
+      case 'spentIdToken': {
+        const record = snapshot.get('spentIdToken', key);
+        return record ? expire(record.key, record.revision, record.value.untilMs, ctx) : emptyPlan;
       }
       default:
         return emptyPlan;

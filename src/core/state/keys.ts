@@ -30,6 +30,7 @@ const folders = {
   hostCertificate: 'host-certificates',
   hostGeneration: 'host-generations',
   joinToken: 'join-tokens',
+  spentIdToken: 'spent-id-tokens',
   cluster: 'cluster',
   leader: 'leader',
   leaderLease: 'leader-lease',
@@ -87,6 +88,7 @@ export const keys = {
   lease: (host: string): string => `leases/${host}`,
   gate: (name: string): string => `gates/${name}`,
   credential: (tokenId: string): string => `credentials/${tokenId}`,
+  spentIdToken: (digest: string): string => `spent-id-tokens/${digest}`,
   removedHost: (name: string): string => `removed-hosts/${name}`,
   controlPlane: (machineId: string): string => `control-planes/${machineId}`,
   member: (name: string): string => `members/${name}`,
@@ -144,6 +146,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.credential(record.tokenId);
     case 'auditHead':
       return keys.auditHead(record.server);
+    case 'spentIdToken':
+      return keys.spentIdToken(record.digest);
     case 'gate':
       return keys.gate(record.name);
     case 'hostCertificate':

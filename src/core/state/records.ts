@@ -106,6 +106,14 @@ export interface Credential {
   readonly uid: string;
 }
 
+/** An ID token that was exchanged for a token: it opens nothing again. Kept until it has expired. */
+export interface SpentIdToken {
+  readonly kind: 'spentIdToken';
+  /** SHA-256, hexadecimal, of what identifies it. */
+  readonly digest: string;
+  readonly untilMs: number;
+}
+
 /** Rewritten by Plans that count towards one limit: two Plans decided on the same count conflict here. */
 export interface Gate {
   readonly kind: 'gate';
@@ -265,6 +273,7 @@ interface InternalByKind {
   member: Member;
   gate: Gate;
   credential: Credential;
+  spentIdToken: SpentIdToken;
 }
 
 export interface RecordByKind extends ResourceByKind, InternalByKind {}

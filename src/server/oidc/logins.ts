@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { ApiError } from '../../api/errors.ts';
+import type { VerifiedLogin } from '../../core/operations/access/login.ts';
 import { assert } from '../../base/assert.ts';
 import { fetchJson, type JsonAnswer, type JsonRequest, type Web } from '../../base/fetch-json.ts';
 import { isRecord } from '../../base/is-record.ts';
@@ -11,7 +12,6 @@ import { ageSecondsMax, type Claims, quoted, refused, unverified, verifyIdToken 
 import { Issuer } from './issuer.ts';
 import { type ConfiguredOidc, type ConfiguredProvider, loginExpiresMsMax, type WorkloadRule } from './oidc-config.ts';
 import { displayNameOf, groupsOf, refuseJobs } from './user-claims.ts';
-import type { VerifiedLogin } from './verified-login.ts';
 import { whyNotAdmitted } from './workload-rules.ts';
 
 export interface CodeLogin {

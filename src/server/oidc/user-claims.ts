@@ -6,7 +6,7 @@ import { isRecord } from '../../base/is-record.ts';
 import { type Claims, quoted, refused } from './id-token.ts';
 
 const groupsMax = 1_000;
-const groupCharactersMax = 256;
+const groupCharactersMax = 255;
 
 /** Throws `Forbidden` when the provider left the groups out, and `Unauthenticated` when they are of an unknown form. */
 export function groupsOf(claims: Claims, path: string | undefined): readonly string[] {

@@ -1,0 +1,105 @@
+// Routes for logins. They need no token: an ID token of a configured provider or CI system is exchanged for one.
+
+import { Type } from 'typebox';
+import { json, route } from './route.ts';
+
+const closed = { additionalProperties: false } as const;
+const text = (charactersMax: number, description: string) =>
+  Type.String({ minLength: 1, maxLength: charactersMax, description });
+
+const LoginProvider = Type.Object(
+  {
+    name: Type.String(),
+    issuer: Type.String(),
+    clientId: Type.String(),
+    scopes: Type.Array(Type.String()),
+    deviceCode: Type.Boolean({ description: 'logins by a code on another device are allowed' }),
+    exchange: Type.Enum(['client', 'server'], {
+      description:
+        'who gets the ID token for a code; server: the client has a secret, and POST /v1/login/code takes the code',
+    }),
+  },
+  closed,
+);
+
+const LoggedIn = Type.Object(
+  {
+    token: Type.String({ description: 'shown once' }),
+    name: Type.String({ description: 'of the token resource' }),
+    expiresAtMs: Type.Integer(),
+    kind: Type.Enum(['user', 'workload']),
+    user: Type.String({ description: 'for display only' }),
+    role: Type.Optional(Type.String({ description: 'of a workload' })),
+    project: Type.Optional(Type.String({ description: 'of a workload' })),
+  },
+  closed,
+);
+
+const errors = [
+  'InvalidRequest',
+  'Unauthenticated',
+  'Forbidden',
+  'NotFound',
+  'PayloadTooLarge',
+  'UnsupportedMediaType',
+  'TooManyRequests',
+  'Unavailable',
+  'StoreFull',
+] as const;
+
+const tag = 'logins';
+const bodyBytesMax = 32_768;
+
+export const loginRoutes = {
+  providers: route({
+    id: 'listLoginProviders',
+    tag,
+    method: 'GET',
+    path: '/v1/login',
+    access: 'open',
+    summary: 'The OpenID providers that people log in with',
+    answers: { 200: json(Type.Object({ providers: Type.Array(LoginProvider) }, closed)) },
+  }),
+  login: route({
+    id: 'logIn',
+    tag,
+    method: 'POST',
+    path: '/v1/login',
+    access: 'open',
+    summary: 'Exchange the ID token of a person or of a CI job for a token, once',
+    body: Type.Object(
+      {
+        idToken: text(16_384, 'as the provider signed it'),
+        nonce: Type.Optional(text(256, 'that the login had')),
+      },
+      closed,
+    ),
+    bodyBytesMax,
+    answers: { 200: json(LoggedIn) },
+    errors,
+  }),
+  code: route({
+    id: 'logInByCode',
+    tag,
+    method: 'POST',
+    path: '/v1/login/code',
+    access: 'open',
+    summary: 'Exchange the code of a provider whose client has a secret for a token',
+    body: Type.Object(
+      {
+        provider: text(63, 'its name in the configuration'),
+        code: text(4_096, 'as the provider sent it to the redirect URI'),
+        codeVerifier: Type.String({ pattern: '^[A-Za-z0-9._~-]{43,128}$', description: 'of PKCE (RFC 7636)' }),
+        redirectUri: Type.String({
+          pattern: '^http://(127\\.0\\.0\\.1|\\[::1\\]):[0-9]{1,5}/[a-z]*$',
+          description: 'of the client, on its own machine',
+        }),
+        nonce: text(256, 'that the login had'),
+      },
+      closed,
+    ),
+    bodyBytesMax,
+    answers: { 200: json(LoggedIn) },
+    errors,
+  }),
+} as const;

@@ -1,0 +1,70 @@
+// The routes of logins. Every failed login passes through one function, so that it can be counted and written down; no ID token,
+// code or token appears in an error.
+
+import { ApiError } from '../../api/errors.ts';
+import { loginRoutes as routes } from '../../api/routes/login.ts';
+import { logIn, type NewCredential, type VerifiedLogin } from '../../core/operations/access/login.ts';
+import type { Decider } from '../decide.ts';
+import { decideFor } from '../http/on-behalf.ts';
+import type { Answer, Route, RouteRequest } from '../http/route.ts';
+import { bind } from '../http/routes/bind.ts';
+import type { Logins } from './logins.ts';
+
+/** The text of a new token, and what the store keeps of it. */
+export type MintToken = (kind: 'u' | 's') => NewCredential & { readonly text: string };
+
+type OnLoginFailed = (address: string, reason: string) => void;
+
+export interface LoginParts {
+  readonly logins: Logins;
+  readonly mint: MintToken;
+  readonly onLoginFailed?: OnLoginFailed;
+}
+
+/** `login` undefined: no provider and no rule is configured. */
+export function loginRoutes(login: LoginParts | undefined, { decider }: { readonly decider: Decider }): Route[] {
+  return [
+    bind(routes.providers, () => ({ status: 200, json: { providers: (login?.logins.providers ?? []).map(shown) } })),
+    bind(routes.login, ({ body: { idToken, nonce } }, request) =>
+      answered(configured(login), { decider, request }, (logins) => logins.byIdToken(idToken, nonce)),
+    ),
+    bind(routes.code, ({ body }, request) =>
+      answered(configured(login), { decider, request }, (logins) => logins.byCode(body)),
+    ),
+  ];
+}
+
+function shown({ name, issuer, clientId, scopes, deviceCode, clientSecret }: Logins['providers'][number]) {
+  const exchange = clientSecret === undefined ? 'client' : 'server';
+  return { name, issuer, clientId, scopes, deviceCode, exchange };
+}
+
+function configured(login: LoginParts | undefined): LoginParts {
+  if (login !== undefined) return login;
+  throw new ApiError('NotFound', 'no login provider is configured on this server; docs/login.md says how');
+}
+
+async function answered(
+  { logins, mint, onLoginFailed }: LoginParts,
+  { decider, request }: { readonly decider: Decider; readonly request: RouteRequest },
+  verify: (logins: Logins) => Promise<VerifiedLogin>,
+): Promise<Answer> {
+  try {
+    const login = await verify(logins);
+    const { text, ...credential } = mint(login.grant.kind === 'user' ? 'u' : 's');
+    const { decision } = await decideFor(decider, request, (snapshot, ctx) =>
+      logIn(snapshot, { login, credential }, ctx),
+    );
+    const { metadata, spec } = decision.token;
+    const { kind } = login.grant;
+    const { role, project, expiresAtMs } = spec;
+    return {
+      status: 200,
+      json: { token: text, name: metadata.name, expiresAtMs, kind, user: login.user.name, role, project },
+    };
+  } catch (error) {
+    if (error instanceof ApiError && (error.code === 'Unauthenticated' || error.code === 'Forbidden'))
+      onLoginFailed?.(request.caller.address, error.message);
+    throw error;
+  }
+}
