@@ -49,6 +49,21 @@ export const ServerConfig = Type.Object(
       description: 'how long the start waits for a store that is not available yet',
     }),
     dataDirectory: Type.String({ default: '/var/lib/berth/server', minLength: 1, maxLength: 1024 }),
+    masterKeyFile: Type.Optional(
+      Type.String({
+        pattern: '^/[^\\u0000]*$',
+        maxLength: 1024,
+        description:
+          'file of the master key that encrypts secrets, the same on all servers of one store; default with SQLite: <dataDirectory>/master.key, made at the first start',
+      }),
+    ),
+    masterKeyCommand: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 4096,
+        description: 'shell command that prints the master key, in place of masterKeyFile; run at each start',
+      }),
+    ),
     imageDirectory: Type.Optional(
       Type.String({
         pattern: '^/[^\\u0000]*$',

@@ -38,6 +38,7 @@ import { RunFiles } from './runs/run-files.ts';
 import type { Amqp } from './intake/amqp/amqp.ts';
 import { startAmqp } from './intake/start-amqp.ts';
 import { Outside } from './outside.ts';
+import { sealingOf } from './sealing/server-sealing.ts';
 import { type Server, startControlPlane } from './server.ts';
 import { secretsFor, takeSecrets } from './secret-files.ts';
 import { refuseMissingStore } from './storage/missing-store.ts';
@@ -100,8 +101,10 @@ async function start(
   try {
     throwIfStopped(signal);
     const name = await nameOf(config);
+    const sealing = await sealingOf(config, { store, own: storeUrl.startsWith('sqlite:'), clock, log });
     plane = await startControlPlane({
-      store,
+      store: sealing?.store ?? store,
+      ...(sealing === undefined ? {} : { sealing }),
       clock,
       idleMs: system.idleMs,
       prng: systemPrng(),

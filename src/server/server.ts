@@ -51,10 +51,14 @@ import { createMetrics } from './metrics.ts';
 import { Outside } from './outside.ts';
 import { CommitStatuses } from './outbox/statuses/statuses.ts';
 import type { RunFiles } from './runs/run-files.ts';
+import type { ServerSealing } from './sealing/server-sealing.ts';
+import { SealingUpkeep } from './sealing/sealing-upkeep.ts';
 import { RunJanitor } from './runs/run-janitor.ts';
 
 export interface ServerParts {
   readonly store: Store;
+  /** `store` is the one of this; absent: nothing is encrypted. */
+  readonly sealing?: ServerSealing;
   readonly clock: Clock;
   /** How long this process has only waited since its start, in milliseconds. */
   readonly idleMs: () => number;
@@ -149,6 +153,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const { runFiles } = parts;
   const janitor = new RunJanitor({ runFiles, cache, clock, log, leads });
   janitor.start();
+  const upkeep = parts.sealing && new SealingUpkeep({ ...parts.sealing, decider, leads, clock, log });
+  upkeep?.start();
   const metrics = createMetrics({
     cache,
     verifier,
@@ -171,6 +177,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       await statuses?.stop();
       hearing.stop();
       janitor.stop();
+      await upkeep?.stop();
       await leadership.stop();
       await Promise.all([loop.stop(), compaction.stop(), runFiles.stop()]);
       await committer.settled();
@@ -188,43 +195,30 @@ interface RouteParts {
   readonly cluster: Cluster;
 }
 
-function allRoutes(
-  {
-    store,
-    clock,
-    log,
-    version,
-    links,
-    imageContent,
-    runFiles,
-    joining,
-    forges,
-    login,
-    outside = new Outside(),
-  }: ServerParts,
-  { decider, assignments, verifier, feed, metrics, whyNotReady, cluster }: RouteParts,
-): readonly Route[] {
+function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
+  const { store, sealing, clock, log, version, links, runFiles, outside = new Outside() } = parts;
+  const { decider, verifier, metrics, whyNotReady } = made;
   return asFreshAsAsked(
     [
       ...processRoutes({ whyNotReady, version, metrics, outside }),
-      backupRoute({ store, clock, version }),
-      hostTokenRoute(Buffer.from(cluster.tokenSecret, 'base64url'), decider),
-      ...joinRoutes(decider, joining),
-      ...agentRoutes({ decider, assignments }),
-      ...imageRoutes({ decider, links, content: imageContent }),
+      backupRoute({ store: sealing?.stored ?? store, clock, version }),
+      hostTokenRoute(Buffer.from(made.cluster.tokenSecret, 'base64url'), decider),
+      ...joinRoutes(decider, parts.joining),
+      ...agentRoutes({ decider, assignments: made.assignments }),
+      ...imageRoutes({ decider, links, content: parts.imageContent }),
       ...instanceRoutes({ decider, links }),
       ...candidateRoutes(decider),
       ...capacityRoutes(decider),
       ...jobRoutes(decider),
       ...jobRequestRoutes({ decider, outside }),
       ...runFileRoutes({ decider, runFiles }),
-      ...forgeRoutes(forges, { decider, log }),
-      ...loginRoutes(login, { decider }),
+      ...forgeRoutes(parts.forges, { decider, log }),
+      ...loginRoutes(parts.login, { decider }),
       ...queueRoutes(decider),
       ...usageRoutes(decider),
       ...verifyRoutes(verifier),
       instanceBatchRoute(decider),
-      ...resourceRoutes({ decider, store, feed }),
+      ...resourceRoutes({ decider, store, feed: made.feed }),
     ],
     { cache: decider.cache, clock, store },
   );

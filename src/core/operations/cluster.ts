@@ -2,7 +2,7 @@
 
 import { ApiError } from '../../api/errors.ts';
 import { newerStore } from '../state/cluster-state.ts';
-import { schemaVersion } from '../state/upgrade.ts';
+import { recordsVersion } from '../state/upgrade.ts';
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import { type Plan, unchanged } from '../state/plan.ts';
@@ -22,16 +22,16 @@ export function openCluster(
 ): { readonly plan: Plan; readonly cluster: Cluster } {
   const entry = snapshot.get('cluster', keys.cluster);
   if (entry) {
-    if (entry.value.recordsVersion > schemaVersion) throw new ApiError('Unavailable', newerStore(entry.value));
+    if (entry.value.recordsVersion > recordsVersion) throw new ApiError('Unavailable', newerStore(entry.value));
     if (entry.value.closed) throw new ApiError('Unavailable', `the store is closed: ${entry.value.closed.why}`);
-    if (entry.value.recordsVersion === schemaVersion) return { plan: unchanged(entry), cluster: entry.value };
+    if (entry.value.recordsVersion === recordsVersion) return { plan: unchanged(entry), cluster: entry.value };
     // Every commit has this record as a condition: servers that do not know the new form cannot write from now on.
-    const cluster = { ...entry.value, recordsVersion: schemaVersion };
+    const cluster = { ...entry.value, recordsVersion };
     return { plan: { changes: [{ key: entry.key, ifRevision: entry.revision, value: cluster }] }, cluster };
   }
   const cluster: Cluster = {
     kind: 'cluster',
-    recordsVersion: schemaVersion,
+    recordsVersion,
     epoch: ctx.newId('epoch'),
     createdAtMs: ctx.nowMs,
     ...secrets,

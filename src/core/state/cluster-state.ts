@@ -3,7 +3,7 @@
 import { keys } from './keys.ts';
 import type { Cluster } from './records.ts';
 import type { Entry, Snapshot } from './snapshot.ts';
-import { schemaVersion } from './upgrade.ts';
+import { recordsVersion } from './upgrade.ts';
 
 interface Committed {
   committed(kind: 'cluster', key: string): Entry<Cluster> | undefined;
@@ -23,10 +23,10 @@ export function restoreOf(snapshot: Snapshot): Cluster['restored'] {
 export function whyClosed(cache: Committed): string | undefined {
   const cluster = cache.committed('cluster', keys.cluster)?.value;
   if (!cluster) return undefined;
-  if (cluster.recordsVersion > schemaVersion) return newerStore(cluster);
+  if (cluster.recordsVersion > recordsVersion) return newerStore(cluster);
   return cluster.closed?.why;
 }
 
-export function newerStore({ recordsVersion }: Cluster): string {
-  return `a newer Berth uses this store (its records are of version ${recordsVersion}, this one knows ${schemaVersion}): start the newer version`;
+export function newerStore(cluster: Cluster): string {
+  return `a newer Berth uses this store (its records are of version ${cluster.recordsVersion}, this one knows ${recordsVersion}): start the newer version`;
 }

@@ -51,11 +51,16 @@ export function decodeRecord(key: string, bytes: Uint8Array): AnyRecord {
   return record;
 }
 
+/** Of an encrypted record, which server/sealing/ opens before it is decoded. */
+const sealedKind = 'sealed';
+
 /** The record in its newest form. */
 function present(key: string, record: unknown): AnyRecord {
   if (!isRecord(record) || !('kind' in record)) {
     throw new UnreadableRecord(`the record at ${key} has no kind; the store has been changed by something else`);
   }
+  if (record['kind'] === sealedKind)
+    throw new UnreadableRecord(`the record at ${key} is encrypted: start with the master key of this store`);
   const version = record['schemaVersion'];
   if (typeof version === 'number' && version > schemaVersion) {
     throw new UnreadableRecord(

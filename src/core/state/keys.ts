@@ -31,6 +31,7 @@ const folders = {
   hostGeneration: 'host-generations',
   joinToken: 'join-tokens',
   spentIdToken: 'spent-id-tokens',
+  dataKey: 'data-keys',
   cluster: 'cluster',
   leader: 'leader',
   leaderLease: 'leader-lease',
@@ -100,6 +101,7 @@ export const keys = {
   hostCertificate: (host: string): string => `host-certificates/${host}`,
   hostGeneration: (host: string): string => `host-generations/${host}`,
   joinToken: (id: string): string => `join-tokens/${id}`,
+  dataKey: (id: string): string => `data-keys/${id}`,
   cluster: 'cluster/this',
   leader: 'leader/current',
   leaderLease: 'leader-lease/current',
@@ -155,6 +157,8 @@ export function keyOf(record: AnyRecord): string {
       return keys[record.kind](record.host);
     case 'joinToken':
       return keys.joinToken(record.id);
+    case 'dataKey':
+      return keys.dataKey(record.id);
     case 'authority':
     case 'cluster':
     case 'leader':

@@ -255,12 +255,25 @@ export interface JoinToken {
   readonly used: readonly string[];
 }
 
+/** A key that values in this store are encrypted under, itself encrypted under a master key that is not in the store. */
+export interface DataKey {
+  readonly kind: 'dataKey';
+  /** 16 hex digits, derived from the key. */
+  readonly id: string;
+  /** The id of the master key; a rotation rewrites this record and nothing else. */
+  readonly masterKey: string;
+  /** A sealed text (base/sealed.ts). */
+  readonly wrapped: string;
+  readonly createdAtMs: number;
+}
+
 interface InternalByKind {
   auditHead: AuditHeadRecord;
   authority: Authority;
   hostCertificate: HostCertificate;
   hostGeneration: HostGeneration;
   joinToken: JoinToken;
+  dataKey: DataKey;
   cluster: Cluster;
   leader: Leader;
   leaderLease: LeaderLease;

@@ -17,6 +17,12 @@ export const upgradeSteps: readonly UpgradeStep[] = [];
 /** The form that this program writes; 1 is the oldest. */
 export const schemaVersion = 1 + upgradeSteps.length;
 
+/**
+ * What a server must know to use a store that this program has used. It is ahead of `schemaVersion` by one since records
+ * may be encrypted: a server from before that must refuse the store, and must write nothing to it.
+ */
+export const recordsVersion = schemaVersion + 1;
+
 /** `record` in the newest form that `steps` produce. A record without a version is of a kind that has none. */
 export function upgraded(record: OldRecord, steps: readonly UpgradeStep[] = upgradeSteps): OldRecord {
   let current = record;

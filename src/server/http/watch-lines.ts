@@ -8,7 +8,8 @@ import type { WatchEvent } from '../../store/store.ts';
 import { JsonWriter } from './json-writer.ts';
 import { isResource, present } from './routes/present.ts';
 import type { KnownKeys, Seen } from './routes/visible.ts';
-import { mayHoldSecrets, withoutSecrets } from './routes/without-secrets.ts';
+import { withoutSecrets } from './routes/without-secrets.ts';
+import { mayHoldSecrets } from '../sealing/may-hold-secrets.ts';
 import { pulled, type Sink, type Source } from './connections/sink.ts';
 import type { News, Topic, WatchFeed } from './watch-feed.ts';
 

@@ -7,7 +7,7 @@
 import type { AnyRecord, Cluster } from '../../core/state/records.ts';
 import { decodeRecord, encodeRecord, UnreadableRecord } from '../../core/state/codec.ts';
 import { keys, prefixOf } from '../../core/state/keys.ts';
-import { schemaVersion } from '../../core/state/upgrade.ts';
+import { recordsVersion } from '../../core/state/upgrade.ts';
 import { pagesOf } from '../../store/pages.ts';
 import { type CommitResult, type Key, type Store, StoreError, type Write } from '../../store/store.ts';
 import { BadBackup } from './backup.ts';
@@ -31,9 +31,12 @@ const bytesMax = 4 * 1024 * 1024;
 /** Records that belong to the store itself and are not replaced. */
 const ofTheStore: ReadonlySet<Key> = new Set([keys.cluster, keys.leader, keys.leaderLease]);
 
-/** The addresses of another fleet's servers must not be copied: clients would connect to them. */
+/**
+ * The addresses of another fleet's servers must not be copied: clients would connect to them. Records are encrypted again
+ * under the data keys of the store that they are written to.
+ */
 function isOfTheStore(key: Key): boolean {
-  return ofTheStore.has(key) || key.startsWith(prefixOf('member'));
+  return ofTheStore.has(key) || key.startsWith(prefixOf('member')) || key.startsWith(prefixOf('dataKey'));
 }
 
 /** Returns how many entries were deleted and written. Throws `StoreError`. */
@@ -51,7 +54,7 @@ export async function refill(
   const { wanted, newestInstanceMs } = convertedOf(entries, (record) => convert(record, { newestSession }));
   const { closed: _, ...cluster }: Cluster = {
     kind: 'cluster',
-    recordsVersion: Math.max(schemaVersion, present?.cluster.recordsVersion ?? 0, kept?.recordsVersion ?? 0),
+    recordsVersion: Math.max(recordsVersion, present?.cluster.recordsVersion ?? 0, kept?.recordsVersion ?? 0),
     createdAtMs: before.createdAtMs,
     tokenSecret: before.tokenSecret,
     operatorToken: before.operatorToken,
@@ -174,9 +177,10 @@ export async function isHalfMoved(store: Store): Promise<boolean> {
   return (await clusterIn(store))?.cluster.closed?.by === 'move';
 }
 
-/** Whether a store has no records. */
+/** Whether a store has no records: data keys alone encrypt nothing. */
 export async function isEmpty(store: Store): Promise<boolean> {
-  return (await store.list('', { limit: 1 })).entries.length === 0;
+  const ofDataKeys = (await store.list(prefixOf('dataKey'))).entries.length;
+  return (await store.list('', { limit: ofDataKeys + 1 })).entries.length === ofDataKeys;
 }
 
 /** The number of hosts, and the newest session of any host, also of removed ones: its messages may still be in transit. */

@@ -43,17 +43,3 @@ function hiddenProgram<Program extends Pick<Job['spec'], 'env' | 'script'>>(prog
 function hiddenValues(env: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.keys(env).map((name) => [name, hiddenValue]));
 }
-
-const containersMarker = Buffer.from('"containers":[');
-const programMarkers = ['"script":"', '"env":{"'].map((text) => Buffer.from(text));
-const userDataMarker = Buffer.from('"userData":"');
-const quote = 0x22;
-
-/** Whether a stored record may have what is hidden: a look at its bytes, for most have nothing. */
-export function mayHoldSecrets(key: string, stored: Uint8Array): boolean {
-  if (!key.startsWith('instances/') && !key.startsWith('jobs/')) return false;
-  const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
-  const at = bytes.indexOf(userDataMarker);
-  if (at >= 0 && bytes[at + userDataMarker.length] !== quote) return true;
-  return bytes.includes(containersMarker) || programMarkers.some((marker) => bytes.includes(marker));
-}
