@@ -26,8 +26,8 @@ export function assertMayChange(
     for (const verb of verbsOf(before, after)) assertMayOn(snapshot, principal, verb, before);
     if (after !== null && projectOf(before) !== projectOf(after))
       assertMay(snapshot, principal, about('create', after), 'spec.project');
-    assertMayChangeProject(snapshot, principal, { before, after });
   }
+  assertMayChangeProject(snapshot, principal, { before, after });
   if (after === null) return;
   assertUses(snapshot, principal, { before, after });
   assertGivesWithinOwn(snapshot, principal, after);
@@ -44,14 +44,15 @@ function assertUses(
     assertMay(snapshot, principal, question, field);
 }
 
-/** A role in a project permits its labels; its weight, quota and limits are the fleet's. */
+/** A role in a project permits its labels; its weight, quota and limits, and whether it has any, are the fleet's. */
 function assertMayChangeProject(
   snapshot: Snapshot,
   principal: Principal,
-  { before, after }: { readonly before: AnyResource; readonly after: AnyResource | null },
+  { before, after }: { readonly before: AnyResource | undefined; readonly after: AnyResource | null },
 ): void {
-  if (before.kind !== 'project' || (after !== null && equalJson(before.spec, after.spec))) return;
-  assertMay(snapshot, principal, { verb: after === null ? 'delete' : 'update', resource: 'project' }, 'spec');
+  if ((before ?? after)?.kind !== 'project' || (before && after && equalJson(before.spec, after.spec))) return;
+  const verb = before === undefined ? 'create' : after === null ? 'delete' : 'update';
+  assertMay(snapshot, principal, { verb, resource: 'project' }, 'spec');
 }
 
 /** Which verbs a change needs: on and off, and restarts, are `power`. */

@@ -58,7 +58,7 @@ class Compiled implements View {
   apply({ kind, before, after }: RecordChange): void {
     if (kind !== 'token' && kind !== 'role' && kind !== 'binding') return;
     // The time of its last use changes nothing.
-    if (before?.kind === 'token' && after?.kind === 'token' && equalJson(before.spec, after.spec)) return;
+    if (before?.kind === 'token' && after?.kind === 'token' && isSameToken(before, after)) return;
     this.version += 1;
     this.#byToken.clear();
     if (kind !== 'token') this.#grantsBySubject = undefined;
@@ -128,6 +128,10 @@ class Compiled implements View {
 }
 
 const compiledIn = defineView((snapshot) => new Compiled(snapshot));
+
+function isSameToken(before: Token, after: Token): boolean {
+  return before.metadata.id === after.metadata.id && equalJson(before.spec, after.spec);
+}
 
 function keyOf({ kind, name, provider = '' }: BindingSubject): string {
   return `${kind}/${provider}/${name}`;
