@@ -88,6 +88,14 @@ export class ApiError extends Error {
   }
 }
 
+/** After how many seconds the request may be sent again; undefined: it would be refused again. */
+export function retryAfterOf({ status, details }: ApiError): number | undefined {
+  if (status !== 503 && status !== 429) return undefined;
+  const retryAfterS =
+    typeof details === 'object' && details !== null && 'retryAfterS' in details ? details.retryAfterS : undefined;
+  return typeof retryAfterS === 'number' ? retryAfterS : 1;
+}
+
 export interface ErrorBody {
   readonly error: {
     readonly code: string;

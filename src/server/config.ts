@@ -3,6 +3,7 @@
 import { type Static, Type } from 'typebox';
 import { HookConfig } from './intake/forges/forge-config.ts';
 import { OidcProviderConfig, WorkloadRuleConfig } from './oidc/oidc-config.ts';
+import { LimitsConfig } from './limits/limits-config.ts';
 import { Name } from '../api/resources/metadata.ts';
 
 /** Of an exchange, a queue or a routing key. */
@@ -217,6 +218,7 @@ export const ServerConfig = Type.Object(
         description: 'only instances with this label count for maxConcurrency: key=value',
       }),
     ),
+    limits: LimitsConfig,
     forges: Type.Array(HookConfig, {
       default: [],
       maxItems: 64,

@@ -33,6 +33,8 @@ import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
 import { createImageContent, type ImageContent, type InspectImage } from './images/image-content.ts';
 import { readForges } from './intake/forges/forges.ts';
 import { loadImageMap } from './images/image-map-load.ts';
+import type { LimitsConfig } from './limits/limits-config.ts';
+import { RequestLimits } from './limits/request-limits.ts';
 import { DirectoryRunStorage } from './runs/directory-run-storage.ts';
 import { RunFiles } from './runs/run-files.ts';
 import type { Amqp } from './intake/amqp/amqp.ts';
@@ -134,7 +136,7 @@ async function start(
     const certificates = tls;
     const identity = tls?.identity;
     const http = await serveHttp(
-      httpParts(plane, { announced, links, connections, secrets, tls: identity, log }),
+      httpParts(plane, { announced, links, connections, limits: config.limits, secrets, tls: identity, log }),
       listen,
     );
     tls?.start((next) => http.setTls(next));
@@ -247,12 +249,13 @@ function httpParts(
     readonly announced: Announcement;
     readonly links: AgentLinks;
     readonly connections: Connections;
+    readonly limits: LimitsConfig;
     readonly secrets: TokenSecrets;
     readonly tls: TlsIdentity | undefined;
     readonly log: Logger;
   },
 ): HttpParts {
-  const { announced, links, connections, secrets, tls, log } = parts;
+  const { announced, links, connections, limits, secrets, tls, log } = parts;
   const { cache } = decider;
   const access = guestAccess({ decider, links, secret: secrets.secret });
   return {
@@ -269,6 +272,7 @@ function httpParts(
     servers: () => announced.announced,
     carried: createCarried(system.collectYoung),
     connections,
+    limits: new RequestLimits(limits, { clock: decider.clock }),
     log,
     ...(tls === undefined ? {} : { tls }),
   };

@@ -21,6 +21,9 @@ import type { LoginParts } from './oidc/login-routes.ts';
 import type { ImageContent } from './images/image-content.ts';
 import { MemoryRunStorage } from './runs/memory-run-storage.ts';
 import { defaultRunLimits, RunFiles } from './runs/run-files.ts';
+import { parse } from '../api/parse.ts';
+import { LimitsConfig } from './limits/limits-config.ts';
+import { RequestLimits } from './limits/request-limits.ts';
 import { Query } from './http/route.ts';
 import { type Server, startControlPlane } from './server.ts';
 
@@ -38,6 +41,8 @@ export async function startTestServer(
     imageContent?: ImageContent;
     runFiles?: RunFiles;
     limits?: ConnectionLimits;
+    requestLimits?: RequestLimits;
+    slowMsMax?: number;
     forges?: ForgeParts;
     login?: LoginParts;
   } = {},
@@ -77,6 +82,8 @@ export async function startTestServer(
       epochOf: (host) => plane.decider.cache.committed('host', keys.host(host))?.value.status.epoch,
       acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
       connections,
+      limits: options.requestLimits ?? new RequestLimits(parse(LimitsConfig, {}), { clock }),
+      ...(options.slowMsMax === undefined ? {} : { slowMsMax: options.slowMsMax }),
       log: silentLogger,
     },
     { host: '127.0.0.1', port: 0 },

@@ -10,11 +10,12 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { WebSocket } from 'ws';
 import { CopyRequest, ExecRequest } from '../../api/access-protocol.ts';
 import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
 import type { Carried } from '../../base/carried.ts';
-import type { Clock } from '../../base/clock.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
 import { isRecord } from '../../base/is-record.ts';
 import type { Logger } from '../../base/log.ts';
 import { NeedsSsh } from '../drivers/needs-ssh.ts';
@@ -122,10 +123,12 @@ export async function serveWay(
   {
     stream,
     headers,
+    clock,
     log,
     nameOf,
   }: {
     readonly stream: Duplex;
+    readonly clock: Clock;
     readonly headers: IncomingHttpHeaders;
     readonly log: Logger;
     readonly nameOf?: NameOf | undefined;
@@ -134,6 +137,7 @@ export async function serveWay(
   const socket = acceptWebSocket(stream, headers);
   if (socket === undefined) return way.abandon?.();
   const conversation = converse(socket);
+  void pingWhileOpen(socket, clock, conversation.over);
   try {
     await way.serve(conversation);
   } catch (error) {
@@ -142,6 +146,17 @@ export async function serveWay(
     await conversation.tell({ type: 'error', code, message, ...reason }).catch(() => {}); // the client has disconnected
   } finally {
     conversation.end();
+  }
+}
+
+/** Far below the time after which the control plane closes a connection on which nothing passes. */
+const pingMs = 30_000;
+
+/** The answers are not waited for: a client that is slow to read answers late. One that is gone is found by TCP, which must repeat them. */
+async function pingWhileOpen(socket: WebSocket, clock: Clock, over: AbortSignal): Promise<void> {
+  while (!over.aborted) {
+    await sleep(clock, pingMs, over);
+    if (!over.aborted && socket.readyState === socket.OPEN) socket.ping();
   }
 }
 

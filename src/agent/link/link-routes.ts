@@ -45,7 +45,7 @@ export async function answerRequest(routes: LinkRoutes, { stream, method, path, 
       if (way === undefined) throw new ApiError('NotFound', 'there is no such route on a host');
       if (stream.destroyed || stream.closed) return way.abandon?.(); // the client left meanwhile
       stream.respond({ [constants.HTTP2_HEADER_STATUS]: 200 });
-      return await serveWay(way, { stream, headers, log: routes.log, nameOf: routes.nameOf });
+      return await serveWay(way, { stream, headers, clock: routes.clock, log: routes.log, nameOf: routes.nameOf });
     }
     if (method !== 'GET') throw new ApiError('MethodNotAllowed', `${method} is not possible here`);
     const [, instanceId, what] = /^\/guests\/(inst_[0-9a-z]{26})\/(log|disk)$/.exec(url.pathname) ?? [];

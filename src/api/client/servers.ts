@@ -28,6 +28,9 @@ export interface ServersOptions {
 }
 
 const learnedMax = 16;
+/** With the longest wait, about as long as the caller of a busy service is used to wait. */
+const retriesMax = 4;
+const retryAfterSMax = 15;
 const pauses = { delayMsMin: 20, delayMsMax: 1_000 };
 const serverUrl = /^https?:\/\/[^\s/?#,@]+(\/[^\s?#,@]*)?$/;
 
@@ -85,6 +88,21 @@ export class Servers {
   async pause(attempt: number, signal?: AbortSignal): Promise<void> {
     const { spread } = this.#options;
     if (spread !== undefined) await sleep(spread.clock, backoffMs(attempt, pauses, spread.prng), signal);
+  }
+
+  /**
+   * Waits as long as a server that refused for too many requests asks, and a little longer, so that its clients do not come
+   * back together. False: not again.
+   */
+  async waitToRetry(
+    { attempt, retryAfterS }: { readonly attempt: number; readonly retryAfterS: number },
+    signal?: AbortSignal,
+  ): Promise<boolean> {
+    const { spread } = this.#options;
+    if (spread === undefined || attempt >= retriesMax || retryAfterS > retryAfterSMax) return false;
+    const delayMs = retryAfterS * 1_000;
+    await sleep(spread.clock, delayMs + spread.prng.below(Math.ceil(delayMs / 5) + 1), signal);
+    return signal?.aborted !== true;
   }
 
   worked(url: string): void {

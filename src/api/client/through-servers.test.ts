@@ -7,9 +7,9 @@ import { createUserClient, type FetchInit, type FetchResponse } from './user-cli
 const urls = ['http://a', 'http://b', 'http://c'];
 
 /** The behaviour of each server; `hangs` until the client gives up. */
-type Deed = 'answers' | 'refuses' | 'resets' | 'cannot now' | 'not found' | 'hangs';
+type Deed = 'answers' | 'refuses' | 'resets' | 'cannot now' | 'not found' | 'hangs' | 'busy' | 'busy once';
 
-function fleet(deeds: Readonly<Record<string, Deed>>, options: { readonly answerMsMax?: number } = {}) {
+function fleet(deeds: Record<string, Deed>, options: { readonly answerMsMax?: number } = {}) {
   const asked: string[] = [];
   const clock = createManualClock();
   // Pauses end immediately; the test advances the time limit of a response.
@@ -30,6 +30,11 @@ function fleet(deeds: Readonly<Record<string, Deed>>, options: { readonly answer
         return answer(503, { error: { code: 'Unavailable', message: `${server} cannot write now` } });
       case 'not found':
         return answer(404, { error: { code: 'NotFound', message: 'no such thing' } });
+      case 'busy once':
+        deeds[server.slice(-1)] = 'answers';
+        return answer(429, { error: { code: 'TooManyRequests', message: 'too many', details: { retryAfterS: 3 } } });
+      case 'busy':
+        return answer(429, { error: { code: 'TooManyRequests', message: 'too many', details: { retryAfterS: 3 } } });
       case 'hangs':
         return new Promise((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('given up'))));
       default:
@@ -56,6 +61,20 @@ function answer(status: number, body: unknown): FetchResponse {
     text: async () => JSON.stringify(body),
   };
 }
+
+describe('a server that refuses for too many requests', () => {
+  it('is asked again after the time that it says, even what may not be repeated', async () => {
+    const { client, asked, passing } = fleet({ a: 'busy once' });
+    await passing(client.create('pool', { metadata: { name: 'p' }, spec: {} }));
+    expect(asked).toEqual(['a', 'a']);
+  });
+
+  it('is asked a few times, and no other server in its place', async () => {
+    const { client, asked, passing } = fleet({ a: 'busy' });
+    await expect(passing(client.list('host'))).rejects.toMatchObject({ code: 'TooManyRequests' });
+    expect(asked).toEqual(['a', 'a', 'a', 'a', 'a']);
+  });
+});
 
 describe('a request to one of several servers', () => {
   it.each<[string, Record<string, Deed>, string, string]>([

@@ -2,7 +2,7 @@
 // or when it may be repeated.
 
 import { firstOf } from '../../base/concurrency/first-of.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError, retryAfterOf } from '../errors.ts';
 import { type Servers, serversHeader } from './servers.ts';
 
 /** The parts of a request and a response used here. */
@@ -41,6 +41,7 @@ export async function throughServers<I extends Init, A extends Answer>(
 ): Promise<A> {
   const tried = new Set<string>();
   let failure: ApiError | undefined;
+  let refusals = 0;
   for (let url = servers.current; ; ) {
     tried.add(url);
     const outcome = await sendTo(url, { servers, send }, sent);
@@ -53,6 +54,10 @@ export async function throughServers<I extends Init, A extends Answer>(
       }
     }
     const error = 'error' in outcome ? outcome.error : errorOf(outcome.response.status, await outcome.response.text());
+    // Nothing was done, so any request may be sent again.
+    const isRefused = 'response' in outcome && outcome.response.status === 429;
+    const retryAfterS = retryAfterOf(error) ?? 1;
+    if (isRefused && (await servers.waitToRetry({ attempt: refusals++, retryAfterS }, sent.init.signal))) continue;
     const isAway = error.code === 'Unavailable';
     if (isAway) servers.failed(url);
     else if (error.code !== 'HostUnreachable') throw error; // a host may still be connected to another server

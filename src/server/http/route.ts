@@ -62,6 +62,8 @@ export interface Route {
   readonly takesUnparsedJson?: true;
   /** It answers with one resource, or less. Of several requests that a client pipelines it may begin before its turn. */
   readonly answersBriefly?: true;
+  /** What an answer counts as for as long as it goes on; absent: it ends by itself. */
+  readonly holds?: 'streams' | 'watches' | 'watchesIfAsked';
   handle(request: RouteRequest): Promise<Answer> | Answer;
 }
 

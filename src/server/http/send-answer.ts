@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { ApiError } from '../../api/errors.ts';
+import { type ApiError, retryAfterOf } from '../../api/errors.ts';
 import { drained } from '../../base/drained.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import type { Connections } from './connections/connections.ts';
@@ -115,7 +115,8 @@ export function sendError(error: ApiError, request: FastifyRequest, reply: Fasti
       error: describeError(error.cause),
       stack: error.cause instanceof Error ? error.cause.stack : undefined,
     });
-  if (error.status === 503 || error.status === 429) reply.header('retry-after', '1');
+  const retryAfterS = retryAfterOf(error);
+  if (retryAfterS !== undefined) reply.header('retry-after', String(retryAfterS));
   if (error.status === 415) reply.header('connection', 'close');
   if (hasBodyLeft(request.raw)) {
     reply.hijack();

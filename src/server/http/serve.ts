@@ -13,6 +13,7 @@ import { nothingAt, refuseUnreadable, refuseUnusual } from './connections/refusa
 import type { Caller } from './caller.ts';
 import { admit, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
+import { arrive, limitedAs } from './arrival.ts';
 import { pathOf, singleHeaders } from './request-parts.ts';
 import { Query, type Route, type RouteRequest } from './route.ts';
 import { sendError, sendJson, sendStream, sendTold, signalOf } from './send-answer.ts';
@@ -29,6 +30,8 @@ export interface HttpParts extends UpgradeParts {
   readonly routes: readonly Route[];
   /** Every server of the fleet, for clients that know this one: the value of `berth-servers`. */
   readonly servers?: () => string | undefined;
+  /** How long a request may take to arrive whole. Default: a minute. */
+  readonly slowMsMax?: number;
   /** If given, only HTTPS is served. */
   readonly tls?: TlsIdentity;
 }
@@ -71,7 +74,7 @@ export async function serveHttp(
       },
       async close() {
         await app.close();
-        parts.connections.unread.stop();
+        parts.connections.stop();
       },
     };
   } catch (error) {
@@ -80,18 +83,21 @@ export async function serveHttp(
   }
 }
 
-function createApp({ tls, log }: HttpParts): FastifyInstance {
+function createApp({ tls, log, slowMsMax = 60_000 }: HttpParts): FastifyInstance {
+  const http = {
+    requireHostHeader: false,
+    headersTimeout: slowMsMax,
+    connectionsCheckingInterval: Math.ceil(slowMsMax / 6),
+  };
   return Fastify({
     bodyLimit: bodyBytesMax,
     forceCloseConnections: true,
-    requestTimeout: 60_000,
+    requestTimeout: slowMsMax,
     return503OnClosing: false,
     clientErrorHandler: refuseUnreadable,
     frameworkErrors: (error, request, reply) => sendError(toApiError(error), request, reply, log),
     // A request without a host is refused in admitRequests, in the form of our errors.
-    ...(tls === undefined
-      ? { http: { requireHostHeader: false } }
-      : { https: { ...tls, ...tlsSettings, ...hostCertificates, requireHostHeader: false } }),
+    ...(tls === undefined ? { http } : { https: { ...tls, ...tlsSettings, ...hostCertificates, ...http } }),
   });
 }
 
@@ -147,22 +153,20 @@ function answerFaults(app: FastifyInstance, { routes, log }: HttpParts): void {
 }
 
 /** Identifies the sender, and queues the request behind earlier ones on its connection. */
-function admitRequests(app: FastifyInstance, { connections, identify, routes }: HttpParts): void {
+function admitRequests(app: FastifyInstance, { connections, limits, identify, routes }: HttpParts): void {
   const brief = new Set(routes.filter((route) => route.answersBriefly).map(({ method, path }) => method + path));
   const answersBriefly = ({ url, method, routeOptions }: FastifyRequest): boolean =>
     brief.has(method + routeOptions.url) && !url.includes('dryRun');
   app.addHook('onRequest', (request, reply, done) => {
     const { socket } = request.raw;
     request.principal = identify(request.headers.authorization, shownCertificate(socket));
-    if (request.principal) connections.authenticate(socket);
-    else connections.busy(socket, (ended) => reply.raw.once('close', ended));
-    const { host } = request.headers;
-    const fault = host === undefined && request.raw.httpVersion === '1.1' ? noHost : undefined;
+    const { fault, delayMs } = arrive(request.raw, request.principal, { limits, connections });
+    if (!request.principal) connections.busy(socket, (ended) => reply.raw.once('close', ended));
     connections.pipelines.enter(
       socket,
       reply.raw,
       () => answersBriefly(request),
-      () => done(fault),
+      () => (delayMs > 0 ? limits.delay(request.raw, delayMs, () => done(fault)) : done(fault)),
     );
   });
 }
@@ -216,6 +220,7 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
       const principal = admit(route, request.principal, { host: params['host'], snapshot });
       const servers = route.access === 'open' ? undefined : parts.servers?.();
       if (servers !== undefined) reply.raw.setHeader(serversHeader, servers);
+      holdOpen(route, { request, reply, principal }, parts);
       const answer = await route.handle(new ServedRequest(request, reply, { params, principal }));
       if ('json' in answer) sendJson(answer, request, reply, parts.connections);
       else if ('lines' in answer && answer.texts) await sendTold(answer.status, answer.texts, reply, parts.log);
@@ -225,7 +230,19 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
   });
 }
 
-const noHost = new ApiError('InvalidRequest', 'the header Host is missing; HTTP/1.1 needs one');
+/** Counts an answer that goes on, until it ends. Throws `TooManyRequests`. */
+function holdOpen({ holds }: Route, { request, reply, principal }: Served, { limits, connections }: HttpParts): void {
+  if (holds === undefined || (holds === 'watchesIfAsked' && !request.url.includes('watch='))) return;
+  const kind = holds === 'streams' ? holds : 'watches';
+  reply.raw.once('close', limits.hold(kind, limitedAs(principal)));
+  reply.raw.once('close', connections.slow.watch(request.raw.socket));
+}
+
+interface Served {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly principal: Principal;
+}
 
 const noParams: Readonly<Record<string, string>> = {};
 

@@ -8,11 +8,13 @@ import { describeError, type Logger } from '../../base/log.ts';
 import { agentRoutes } from '../../api/routes/agent.ts';
 import type { Principal } from '../../core/access/principal.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
+import type { RequestLimits } from '../limits/request-limits.ts';
 import type { Connections } from './connections/connections.ts';
 import { type ShownCertificate, shownCertificate } from '../tls/host-certificate.ts';
 import { refuseConnection } from './connections/refusals.ts';
 import { admit, toApiError } from './exchange.ts';
 import type { GuestAccess } from './guest-access.ts';
+import { arrive, limitedAs } from './arrival.ts';
 import { pathOf, singleHeaders } from './request-parts.ts';
 
 export interface UpgradeParts {
@@ -26,22 +28,34 @@ export interface UpgradeParts {
   acceptLink(host: string, socket: Duplex, epoch: number): void;
   readonly access: GuestAccess;
   readonly connections: Connections;
+  readonly limits: RequestLimits;
   /** Called with the number of bytes that pass to and from guests. */
   readonly carried?: Carried;
   readonly log: Logger;
 }
 
+/** Agents ping each client every half minute; those of earlier versions do not. */
+const idleMsMax = 600_000;
+
 const linkPath = /^\/v1\/hosts\/([a-z0-9-]{1,63})\/link\?epoch=(\d{1,15})$/;
 
 export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, parts: UpgradeParts): void {
-  const { identify, access, connections, log, carried = () => {} } = parts;
+  const { identify, access, connections, limits, log, carried = () => {} } = parts;
   socket.on('error', (error) => log.debug('an upgraded connection broke', { error: describeError(error) }));
   const { url = '', headers } = request;
   if (!access.knows(url) || headers.upgrade?.toLowerCase() !== 'websocket') return upgradeLink(request, socket, parts);
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
   const principal = identify(headers.authorization, shownCertificate(request.socket));
-  if (principal) connections.authenticate(request.socket);
+  const { fault } = arrive(request, principal, parts);
+  if (fault) return refuseConnection(socket, fault);
+  let release: () => void;
+  try {
+    release = limits.hold('streams', principal === undefined ? 'unlimited' : limitedAs(principal));
+  } catch (error) {
+    return refuseConnection(socket, toApiError(error));
+  }
+  socket.once('close', release);
   access
     .open({ path: url, headers: singleHeaders(request), principal, signal: gone.signal })
     .then((guest) => {
@@ -50,6 +64,7 @@ export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, 
       guest.on('close', () => socket.end());
       socket.on('close', () => guest.destroy());
       if (socket.destroyed) return void guest.destroy();
+      connections.slow.watch(request.socket, { idleMsMax });
       if (head.length > 0) socket.unshift(head);
       const count = (piece: Uint8Array): void => carried(piece.length);
       socket.on('data', count).pipe(guest).on('data', count).pipe(socket);
@@ -62,12 +77,13 @@ export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, 
 }
 
 function upgradeLink(request: IncomingMessage, socket: Duplex, parts: UpgradeParts): void {
-  const { identify, snapshot, connections, epochOf, acceptLink } = parts;
+  const { identify, snapshot, epochOf, acceptLink } = parts;
   const [, host, epoch] = linkPath.exec(request.url ?? '') ?? [];
   const principal = identify(request.headers.authorization, shownCertificate(request.socket));
   if (host === undefined || request.headers.upgrade !== 'berth-agent/1')
     return refuseConnection(socket, new ApiError('NotFound', `there is nothing at ${pathOf(request.url ?? '')}`));
-  if (principal) connections.authenticate(request.socket);
+  const { fault } = arrive(request, principal, parts);
+  if (fault) return refuseConnection(socket, fault);
   try {
     admit(agentRoutes.link, principal, { host, snapshot });
   } catch (error) {

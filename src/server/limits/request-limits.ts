@@ -2,7 +2,8 @@
 // address only, so that a stranger can lock out no account. The admin token is not limited. It parses nothing and decides no access.
 
 import { ApiError } from '../../api/errors.ts';
-import type { Clock, Timer } from '../../base/clock.ts';
+import type { Socket } from 'node:net';
+import type { Clock } from '../../base/clock.ts';
 import { limitedAddress } from './address.ts';
 import { Held } from './held.ts';
 import type { LimitsConfig } from './limits-config.ts';
@@ -91,23 +92,17 @@ export class RequestLimits {
     throw tooMany(`${max} ${kind} are open with this ${from.kind === 'host' ? "host's " : ''}token already`, 1_000);
   }
 
-  /** Calls `answer` after that time; or now, when the request is gone. */
-  delay(remoteAddress: string | undefined, delayMs: number, answer: () => void): Timer {
-    const release = this.#delayed.take(this.#addressOf(remoteAddress) ?? '', Number.POSITIVE_INFINITY);
-    const timer = this.#clock.setTimer(
-      delayMs,
-      () => {
-        release?.();
-        answer();
-      },
-      { background: true },
-    );
-    return {
-      cancel() {
-        release?.();
-        timer.cancel();
-      },
+  /** Calls `answer` after that time; never, when the connection is closed before. */
+  delay({ socket }: { readonly socket: Socket }, delayMs: number, answer: () => void): void {
+    const release = this.#delayed.take(this.#addressOf(socket.remoteAddress) ?? '', Number.POSITIVE_INFINITY);
+    const over = (): void => {
+      socket.off('close', over);
+      timer.cancel();
+      release?.();
+      if (!socket.destroyed) answer();
     };
+    const timer = this.#clock.setTimer(delayMs, over, { background: true });
+    socket.once('close', over);
   }
 
   #admitKnown(from: Limited): Admission {

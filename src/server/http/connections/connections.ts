@@ -5,9 +5,10 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../../../base/clock.ts';
 import type { Logger } from '../../../base/log.ts';
 import { Pipelines } from './pipelines.ts';
+import { SlowClients } from './slow-clients.ts';
 import { UnreadAnswers } from './unread-answers.ts';
 
-export const dropReasons = ['unauthenticated', 'full', 'unread', 'pipelined'] as const;
+export const dropReasons = ['unauthenticated', 'full', 'unread', 'idle', 'pipelined'] as const;
 /** Why a connection was closed. */
 export type DropReason = (typeof dropReasons)[number];
 
@@ -15,6 +16,7 @@ const dropMessages: Readonly<Record<DropReason, string>> = {
   unauthenticated: 'too many connections without a token are open; the oldest idle ones are closed',
   full: 'as many connections are open as the process may open files; raise its limit (ulimit -n)',
   unread: 'connections are closed because their clients do not read the answers',
+  idle: 'connections to guests are closed because nothing has passed on them for long',
   pipelined: 'connections are closed because too many pipelined requests wait on them',
 };
 
@@ -57,6 +59,7 @@ export class Connections implements ConnectionCounts {
   readonly limits: ConnectionLimits;
   readonly pipelines: Pipelines;
   readonly unread: UnreadAnswers;
+  readonly slow: SlowClients<Socket>;
   readonly #clock: Clock;
   readonly #log: Logger;
   /** By the two ends: with TLS, requests come on another socket object than the connection. */
@@ -76,6 +79,7 @@ export class Connections implements ConnectionCounts {
     this.#log = log;
     this.pipelines = new Pipelines({ overflow: (socket) => this.#close(socket, 'pipelined') });
     this.unread = new UnreadAnswers({ clock, close: (socket) => this.#close(socket, 'unread') });
+    this.slow = new SlowClients({ clock, close: (socket, reason) => this.#close(socket, reason) });
   }
 
   get unreadBytes(): number {
@@ -104,6 +108,11 @@ export class Connections implements ConnectionCounts {
     else if (this.unauthenticated > this.limits.unauthenticatedMax) this.#drop('unauthenticated');
   }
 
+  /** Whether a valid token has come on it. */
+  isTrusted(socket: Socket): boolean {
+    return this.#trusted.has(socket);
+  }
+
   /** It has shown a valid token, and stays open from now on. */
   authenticate(socket: Socket): void {
     if (this.#trusted.has(socket)) return;
@@ -128,6 +137,12 @@ export class Connections implements ConnectionCounts {
     if (this.#byPeer.get(connection.peer) === connection) this.#byPeer.delete(connection.peer);
     this.#idle.delete(connection);
     this.#busy.delete(connection);
+  }
+
+  /** The timers of this server's connections. */
+  stop(): void {
+    this.unread.stop();
+    this.slow.stop();
   }
 
   /** The oldest without a token, one without a request first: the new one at the latest, for it has shown none either. */

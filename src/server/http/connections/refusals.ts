@@ -3,7 +3,7 @@
 
 import { type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { ApiError } from '../../../api/errors.ts';
+import { ApiError, retryAfterOf } from '../../../api/errors.ts';
 import { methodsAt, type Route } from '../route.ts';
 
 /** Eight times the largest body. Whoever sends more has its connection closed, and may not get to read the answer. */
@@ -13,9 +13,11 @@ const jsonHeaders = { 'content-type': 'application/json; charset=utf-8' };
 /** The last words on a connection. */
 export function refuseConnection(socket: Duplex, error: ApiError): void {
   const body = JSON.stringify(error.toBody());
+  const retryAfterS = retryAfterOf(error);
+  const retry = retryAfterS === undefined ? '' : `Retry-After: ${retryAfterS}\r\n`;
   const status = `${error.status} ${STATUS_CODES[error.status] ?? 'Error'}`;
   socket.end(
-    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${retry}\r\n${body}`,
   );
 }
 

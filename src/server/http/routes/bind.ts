@@ -32,6 +32,7 @@ export function bind<R extends RouteDefinition>(
   const { method, path, access, body, bodyBytesMax, bodyUnparsed, answersBriefly } = definition;
   const bodySchema = body === 'bytes' || definition.bodyCheckedByHandler ? undefined : body;
   const queryOf = queryReader(definition);
+  const holds = holdsOf(definition);
   return {
     method,
     path,
@@ -40,6 +41,7 @@ export function bind<R extends RouteDefinition>(
     ...(answersBriefly ? { answersBriefly } : {}),
     ...(body === 'bytes' ? { takesBytes: true } : {}),
     ...(bodyUnparsed ? { takesUnparsedJson: true } : {}),
+    ...(holds === undefined ? {} : { holds }),
     handle(request) {
       const checked = {
         params: request.params,
@@ -49,6 +51,13 @@ export function bind<R extends RouteDefinition>(
       return handle(checked as Checked<R>, request); // the codec: params are those of the path, query and body are of their schemas
     },
   };
+}
+
+function holdsOf({ answers }: RouteDefinition): Route['holds'] {
+  const forms = Object.values(answers);
+  if (forms.some(({ bytes }) => bytes)) return 'streams';
+  if (!forms.some(({ lines }) => lines)) return undefined;
+  return forms.some(({ json }) => json) ? 'watchesIfAsked' : 'watches';
 }
 
 type Read = (query: Query) => unknown;
