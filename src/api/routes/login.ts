@@ -15,8 +15,7 @@ const LoginProvider = Type.Object(
     scopes: Type.Array(Type.String()),
     deviceCode: Type.Boolean({ description: 'logins by a code on another device are allowed' }),
     exchange: Type.Enum(['client', 'server'], {
-      description:
-        'who gets the ID token for a code; server: the client has a secret, and POST /v1/login/code takes the code',
+      description: 'who gets the ID token for a code; server: the client has a secret, and takes the code',
     }),
   },
   closed,
@@ -29,26 +28,24 @@ const LoggedIn = Type.Object(
     expiresAtMs: Type.Integer(),
     kind: Type.Enum(['user', 'workload']),
     user: Type.String({ description: 'for display only' }),
-    role: Type.Optional(Type.String({ description: 'of a workload' })),
-    project: Type.Optional(Type.String({ description: 'of a workload' })),
   },
   closed,
 );
 
-const errors = [
-  'InvalidRequest',
-  'Unauthenticated',
-  'Forbidden',
-  'NotFound',
-  'PayloadTooLarge',
-  'UnsupportedMediaType',
-  'TooManyRequests',
-  'Unavailable',
-  'StoreFull',
-] as const;
+const Code = Type.Object(
+  {
+    provider: text(63, 'its name in the configuration'),
+    code: text(4_096, 'as the provider sent it to the redirect URI'),
+    codeVerifier: Type.String({ pattern: '^[A-Za-z0-9._~-]{43,128}$', description: 'of PKCE (RFC 7636)' }),
+    redirectUri: Type.String({
+      pattern: '^http://(127\\.0\\.0\\.1|\\[::1\\]):[0-9]{1,5}/[a-z]*$',
+      description: 'of the client, on its own machine',
+    }),
+  },
+  { ...closed, description: 'of a provider whose client has a secret' },
+);
 
 const tag = 'logins';
-const bodyBytesMax = 32_768;
 
 export const loginRoutes = {
   providers: route({
@@ -69,37 +66,25 @@ export const loginRoutes = {
     summary: 'Exchange the ID token of a person or of a CI job for a token, once',
     body: Type.Object(
       {
-        idToken: text(16_384, 'as the provider signed it'),
+        idToken: Type.Optional(text(16_384, 'as the provider signed it')),
+        code: Type.Optional(Code),
         nonce: Type.Optional(text(256, 'that the login had')),
       },
       closed,
     ),
-    bodyBytesMax,
+    bodyDescription: 'idToken or code',
+    bodyBytesMax: 32_768,
     answers: { 200: json(LoggedIn) },
-    errors,
-  }),
-  code: route({
-    id: 'logInByCode',
-    tag,
-    method: 'POST',
-    path: '/v1/login/code',
-    access: 'open',
-    summary: 'Exchange the code of a provider whose client has a secret for a token',
-    body: Type.Object(
-      {
-        provider: text(63, 'its name in the configuration'),
-        code: text(4_096, 'as the provider sent it to the redirect URI'),
-        codeVerifier: Type.String({ pattern: '^[A-Za-z0-9._~-]{43,128}$', description: 'of PKCE (RFC 7636)' }),
-        redirectUri: Type.String({
-          pattern: '^http://(127\\.0\\.0\\.1|\\[::1\\]):[0-9]{1,5}/[a-z]*$',
-          description: 'of the client, on its own machine',
-        }),
-        nonce: text(256, 'that the login had'),
-      },
-      closed,
-    ),
-    bodyBytesMax,
-    answers: { 200: json(LoggedIn) },
-    errors,
+    errors: [
+      'InvalidRequest',
+      'Unauthenticated',
+      'Forbidden',
+      'NotFound',
+      'PayloadTooLarge',
+      'UnsupportedMediaType',
+      'TooManyRequests',
+      'Unavailable',
+      'StoreFull',
+    ],
   }),
 } as const;

@@ -51,8 +51,8 @@ beforeAll(async () => {
 afterAll(() => server.close());
 beforeEach(() => void failures.splice(0));
 
-async function post(body: object, path = '/v1/login') {
-  const response = await systemFetch(server.url + path, {
+async function post(body: object) {
+  const response = await systemFetch(`${server.url}/v1/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
@@ -89,7 +89,7 @@ describe('an ID token is exchanged', () => {
   it('for the token of a workload, with the role of its rule', async () => {
     const { status, body } = await login(job);
     expect(status).toBe(200);
-    expect(body).toMatchObject({ kind: 'workload', role: 'user', project: 'web' });
+    expect(body).toMatchObject({ kind: 'workload', user: job.sub });
     const token = await server.client.get('token', String(body['name']));
     expect(token.spec).toMatchObject({ role: 'user', project: 'web', description: expect.stringContaining('rule ci') });
     expect(token.spec.user).toBeUndefined();
@@ -126,12 +126,14 @@ describe('a login is refused', () => {
   });
 
   it.each([
-    ['without an ID token', {}, '/v1/login', 'idToken'],
-    ['with an unknown field', { idToken: 'x', role: 'admin' }, '/v1/login', 'role'],
-    ['by a code for another machine', codeFor('http://evil.example:80/'), '/v1/login/code', 'redirectUri'],
-    ['by a code for localhost', codeFor('http://localhost:80/'), '/v1/login/code', 'redirectUri'],
-  ])('%s', async (_, body, path, field) => {
-    expect(await post(body, path)).toMatchObject({ status: 400, body: { error: { field } } });
+    ['with an ID token and a code', { idToken: 'x', ...codeFor('http://127.0.0.1:1/') }, 'idToken'],
+    ['by a code without a nonce', { ...codeFor('http://127.0.0.1:1/'), nonce: undefined }, 'nonce'],
+    ['without an ID token', {}, 'idToken'],
+    ['with an unknown field', { idToken: 'x', role: 'admin' }, 'role'],
+    ['by a code for another machine', codeFor('http://evil.example:80/'), 'code.redirectUri'],
+    ['by a code for localhost', codeFor('http://localhost:80/'), 'code.redirectUri'],
+  ])('%s', async (_, body, field) => {
+    expect(await post(body)).toMatchObject({ status: 400, body: { error: { field } } });
   });
 
   it('where no provider is configured', async () => {
@@ -152,5 +154,5 @@ describe('a login is refused', () => {
 });
 
 function codeFor(redirectUri: string): object {
-  return { provider: 'secret', code: 'c', codeVerifier: 'v'.repeat(43), redirectUri, nonce: 'n' };
+  return { code: { provider: 'secret', code: 'c', codeVerifier: 'v'.repeat(43), redirectUri }, nonce: 'n' };
 }

@@ -1,6 +1,7 @@
 // The routes of logins. Every failed login passes through one function, so that it can be counted and written down; no ID token,
 // code or token appears in an error.
 
+import type { Static } from 'typebox';
 import { ApiError } from '../../api/errors.ts';
 import { loginRoutes as routes } from '../../api/routes/login.ts';
 import { logIn, type NewCredential, type VerifiedLogin } from '../../core/operations/access/login.ts';
@@ -25,11 +26,8 @@ export interface LoginParts {
 export function loginRoutes(login: LoginParts | undefined, { decider }: { readonly decider: Decider }): Route[] {
   return [
     bind(routes.providers, () => ({ status: 200, json: { providers: (login?.logins.providers ?? []).map(shown) } })),
-    bind(routes.login, ({ body: { idToken, nonce } }, request) =>
-      answered(configured(login), { decider, request }, (logins) => logins.byIdToken(idToken, nonce)),
-    ),
-    bind(routes.code, ({ body }, request) =>
-      answered(configured(login), { decider, request }, (logins) => logins.byCode(body)),
+    bind(routes.login, ({ body }, request) =>
+      answered(configured(login), { decider, request }, (logins) => verified(logins, body)),
     ),
   ];
 }
@@ -42,6 +40,14 @@ function shown({ name, issuer, clientId, scopes, deviceCode, clientSecret }: Log
 function configured(login: LoginParts | undefined): LoginParts {
   if (login !== undefined) return login;
   throw new ApiError('NotFound', 'no login provider is configured on this server; docs/login.md says how');
+}
+
+function verified(logins: Logins, { idToken, code, nonce }: Static<typeof routes.login.body>): Promise<VerifiedLogin> {
+  if (idToken !== undefined && code === undefined) return logins.byIdToken(idToken, nonce);
+  if (idToken !== undefined || code === undefined)
+    throw new ApiError('InvalidRequest', 'give either idToken or code', { field: 'idToken' });
+  if (nonce === undefined) throw new ApiError('InvalidRequest', 'nonce is missing', { field: 'nonce' });
+  return logins.byCode({ ...code, nonce });
 }
 
 async function answered(
@@ -57,10 +63,10 @@ async function answered(
     );
     const { metadata, spec } = decision.token;
     const { kind } = login.grant;
-    const { role, project, expiresAtMs } = spec;
+    const { expiresAtMs } = spec;
     return {
       status: 200,
-      json: { token: text, name: metadata.name, expiresAtMs, kind, user: login.user.name, role, project },
+      json: { token: text, name: metadata.name, expiresAtMs, kind, user: login.user.name },
     };
   } catch (error) {
     if (error instanceof ApiError && (error.code === 'Unauthenticated' || error.code === 'Forbidden'))
