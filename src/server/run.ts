@@ -39,6 +39,7 @@ import { DirectoryRunStorage } from './runs/directory-run-storage.ts';
 import { RunFiles } from './runs/run-files.ts';
 import type { Amqp } from './intake/amqp/amqp.ts';
 import { startAmqp } from './intake/start-amqp.ts';
+import { readLogin } from './oidc/start-login.ts';
 import { Outside } from './outside.ts';
 import { sealingOf } from './sealing/server-sealing.ts';
 import { type Server, startControlPlane } from './server.ts';
@@ -86,6 +87,7 @@ async function start(
   warnOfPlainHttp(config, { secure, log });
   await warnOfOpenFiles(config, log);
   const forges = await readForges(config, { environment: environment(), fetch: systemFetch });
+  const login = await readLogin(config, { fetch: systemFetch, clock, log, randomSecret });
   const policy = policyOf(config);
   await checkListen(listen); // before anything is written to a store that other servers may use too
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
@@ -117,6 +119,7 @@ async function start(
       ...imageContentOf(config, { inspectImage, owner: name, clock, log }),
       runFiles: await runFilesOf(config, clock),
       ...(forges === undefined ? {} : { forges }),
+      ...(login === undefined ? {} : { login }),
       ...(secure ? { joining: joinPartsOf(config) } : {}),
       outside,
       version,

@@ -4,7 +4,8 @@
 import type { Static } from 'typebox';
 import { ApiError } from '../../api/errors.ts';
 import { loginRoutes as routes } from '../../api/routes/login.ts';
-import { logIn, type NewCredential, type VerifiedLogin } from '../../core/operations/access/login.ts';
+import { logIn, type VerifiedLogin } from '../../core/operations/access/login.ts';
+import type { TokenProof } from '../../core/operations/access/token.ts';
 import type { Decider } from '../decide.ts';
 import { decideFor } from '../http/on-behalf.ts';
 import type { Answer, Route, RouteRequest } from '../http/route.ts';
@@ -12,7 +13,7 @@ import { bind } from '../http/routes/bind.ts';
 import type { Logins } from './logins.ts';
 
 /** The text of a new token, and what the store keeps of it. */
-export type MintToken = (kind: 'u' | 's') => NewCredential & { readonly text: string };
+export type MintToken = (kind: 'u' | 's') => TokenProof & { readonly text: string };
 
 type OnLoginFailed = (address: string, reason: string) => void;
 
@@ -57,17 +58,10 @@ async function answered(
 ): Promise<Answer> {
   try {
     const login = await verify(logins);
-    const { text, ...credential } = mint(login.grant.kind === 'user' ? 'u' : 's');
-    const { decision } = await decideFor(decider, request, (snapshot, ctx) =>
-      logIn(snapshot, { login, credential }, ctx),
-    );
-    const { metadata, spec } = decision.token;
-    const { kind } = login.grant;
-    const { expiresAtMs } = spec;
-    return {
-      status: 200,
-      json: { token: text, name: metadata.name, expiresAtMs, kind, user: login.user.name },
-    };
+    const { text, ...proof } = mint(login.grant.kind === 'user' ? 'u' : 's');
+    const { decision } = await decideFor(decider, request, (snapshot, ctx) => logIn(snapshot, { login, proof }, ctx));
+    const { name, expiresAtMs } = decision;
+    return { status: 200, json: { token: text, name, expiresAtMs, kind: login.grant.kind, user: login.user.name } };
   } catch (error) {
     if (error instanceof ApiError && (error.code === 'Unauthenticated' || error.code === 'Forbidden'))
       onLoginFailed?.(request.caller.address, error.message);

@@ -3,14 +3,13 @@
 
 import { ApiError } from '../../../api/errors.ts';
 import type { BindingSubject } from '../../../api/resources/binding.ts';
-import type { Token, TokenSpec, TokenUser } from '../../../api/resources/token.ts';
-import { isBuiltInRole } from '../../../api/access.ts';
+import type { TokenSpec, TokenUser } from '../../../api/resources/token.ts';
+import { rulesOfRole } from '../../access/rights-of.ts';
 import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
-import { schemaVersion } from '../../state/upgrade.ts';
-import { newMetadata } from '../create.ts';
 import type { Decision } from '../decision.ts';
+import { issueToken, type TokenProof } from './token.ts';
 
 /** A login whose ID token was verified. */
 export interface VerifiedLogin {
@@ -29,68 +28,42 @@ export interface VerifiedLogin {
   };
 }
 
-/** The secret half of the new token. */
-export interface NewCredential {
-  readonly tokenId: string;
-  readonly digest: string;
-}
-
 interface LoginInput {
   readonly login: VerifiedLogin;
-  readonly credential: NewCredential;
+  readonly proof: TokenProof;
+}
+
+interface LoggedIn extends Decision {
+  /** Of the token. */
+  readonly name: string;
+  readonly expiresAtMs: number;
 }
 
 /** Throws `Unauthenticated` for an ID token that was used, and `Forbidden` for a user without any role. */
-export function logIn(
-  snapshot: Snapshot,
-  { login, credential }: LoginInput,
-  ctx: Context,
-): Decision & { readonly token: Token } {
-  const { spent } = login;
+export function logIn(snapshot: Snapshot, { login, proof }: LoginInput, ctx: Context): LoggedIn {
+  const { spent, grant, expiresInMs } = login;
   const spentKey = keys.spentIdToken(spent.digest);
   if (snapshot.get('spentIdToken', spentKey))
     throw new ApiError('Unauthenticated', 'the ID token is refused: it was used before; get another');
-  const spec = specOf(snapshot, login, ctx);
-  const name = `${login.grant.kind === 'user' ? 'login' : 'workload'}-${spent.digest.slice(0, 20)}`;
-  const key = keys.token(name);
-  const token: Token = {
-    kind: 'token',
-    schemaVersion,
-    metadata: newMetadata(ctx.newId('tok'), { project: '', name, labels: {}, spec }, ctx),
-    spec,
-    status: { tokenId: credential.tokenId },
-  };
-  return {
-    plan: {
-      changes: [
-        { key, ifRevision: 0, value: token },
-        {
-          key: keys.credential(credential.tokenId),
-          ifRevision: 0,
-          value: { kind: 'credential', ...credential, token: name, uid: token.metadata.id },
-        },
-        { key: spentKey, ifRevision: 0, value: { kind: 'spentIdToken', ...spent } },
-      ],
-    },
-    key,
-    changed: true,
-    token,
-  };
+  const expiresAtMs = ctx.nowMs + expiresInMs;
+  const name = `${grant.kind === 'user' ? 'login' : 'workload'}-${spent.digest.slice(0, 20)}`;
+  const issued = issueToken(snapshot, { name, spec: { ...specOf(snapshot, login), expiresAtMs }, proof }, ctx);
+  const used = { key: spentKey, ifRevision: 0, value: { kind: 'spentIdToken', ...spent } } as const;
+  return { ...issued, plan: { changes: [...issued.plan.changes, used] }, name, expiresAtMs };
 }
 
-function specOf(snapshot: Snapshot, { user, grant, expiresInMs }: VerifiedLogin, ctx: Context): TokenSpec {
-  const expiresAtMs = ctx.nowMs + expiresInMs;
+function specOf(snapshot: Snapshot, { user, grant }: VerifiedLogin): TokenSpec {
   if (grant.kind === 'workload') {
     const { rule, role, project } = grant;
-    if (!isBuiltInRole(role) && !snapshot.get('role', keys.role(role)))
+    if (rulesOfRole(snapshot, role) === undefined)
       throw new ApiError('Forbidden', `the rule "${rule}" gives the role "${role}", which does not exist`);
     const description = `workload by rule ${rule}: ${user.subject} of ${user.issuer}`.slice(0, 1024);
-    return { description, role, project, expiresAtMs };
+    return { description, role, project };
   }
   const { provider, groups } = grant;
   const tokenUser: TokenUser = { provider, subject: user.subject, name: user.name, groups: [...groups] };
   if (!hasBinding(snapshot, tokenUser)) throw unbound(tokenUser);
-  return { description: `login of ${user.name}`, user: tokenUser, expiresAtMs };
+  return { description: `login of ${user.name}`, user: tokenUser };
 }
 
 /** Anyone may have an account at a public provider: strangers get no token, and nothing is stored of them. */
