@@ -59,11 +59,11 @@ export function backupCommand(cli: Cli): Command {
       } finally {
         progress.end();
       }
-      const { revision, entries } = backup;
+      const { revision, entries, masterKeys } = backup;
       cli.stdout.write(
         json
-          ? `${JSON.stringify({ file: path, revision, entries: entries.size })}\n`
-          : `${path}: ${entries.size} entries at revision ${revision}, read back and complete\n`,
+          ? `${JSON.stringify({ file: path, revision, entries: entries.size, masterKeys })}\n`
+          : `${path}: ${entries.size} entries at revision ${revision}, read back and complete\n${masterKeys.length === 0 ? '' : `to restore it you need master key ${masterKeys.join(', ')}: keep a copy of the key apart from the backup\n`}`,
       );
     });
 }

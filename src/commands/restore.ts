@@ -12,11 +12,14 @@ import { startProgress } from '../cli/print/progress.ts';
 import { restoredRecord } from '../core/operations/restored-record.ts';
 import { BadBackup, type Backup } from '../server/storage/backup.ts';
 import { isEmpty, refill } from '../server/storage/refill.ts';
+import { openedEntries } from '../server/sealing/opened-entries.ts';
 import { loadBackup } from './backup-file.ts';
+import { masterKeyOption, masterKeysFor, plainStoreOf, withKeyAdvice } from './sealed-store-of.ts';
 import { openStoreOf, tellFailure } from './store-of.ts';
 
 interface RestoreFlags {
   readonly store: string;
+  readonly masterKeyFile?: string;
   readonly yes?: true;
   readonly json?: true;
 }
@@ -26,10 +29,13 @@ export function restoreCommand(cli: Cli): Command {
     .description('Restore a store from a backup')
     .argument('<file>', 'made by "berth backup"')
     .requiredOption('--store <url>', 'sqlite:PATH, postgres://... or etcd://...; its contents are replaced')
+    .option(...masterKeyOption)
     .option('--yes', 'replace the contents of the store; an empty store needs no --yes')
     .option('--json', 'print a summary as JSON')
-    .action(async (file: string, { store: url, yes, json }: RestoreFlags) => {
+    .action(async (file: string, { store: url, yes, json, masterKeyFile }: RestoreFlags) => {
       const backup = await wholeBackup(file);
+      const masterKeys = await masterKeysFor(url, masterKeyFile);
+      const entries = await withKeyAdvice(`restore from ${file}`, () => openedEntries(backup.entries, masterKeys));
       const store = await openStoreOf(url);
       const progress = startProgress(cli);
       try {
@@ -38,9 +44,10 @@ export function restoreCommand(cli: Cli): Command {
             advice: 'make a backup of it first ("berth backup FILE --store URL"), then add --yes',
           });
         const nowMs = cli.clock.nowMs();
+        const target = await plainStoreOf(store, { masterKeys, nowMs });
         const done = await tellFailure('restore', () =>
-          refill(store, {
-            entries: backup.entries,
+          refill(target, {
+            entries,
             convert: (record, { newestSession }) => restoredRecord(record, { nowMs, newestSession }),
             newEpoch: newId('epoch', nowMs, systemPrng()),
             nowMs,

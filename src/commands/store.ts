@@ -10,6 +10,8 @@ import { readBackup, writeBackup } from '../server/storage/backup.ts';
 import { checkStore } from '../server/storage/check-store.ts';
 import { closeForMove, isEmpty, isHalfMoved, refill } from '../server/storage/refill.ts';
 import { StoreError } from '../store/store.ts';
+import { openedEntries } from '../server/sealing/opened-entries.ts';
+import { masterKeyOption, masterKeysFor, plainStoreOf, withKeyAdvice } from './sealed-store-of.ts';
 import { openStoreOf, tellFailure } from './store-of.ts';
 
 export function storeCommand(cli: Cli): Command {
@@ -37,9 +39,9 @@ function checkCommand(cli: Cli): Command {
         else {
           for (const fault of faults) cli.stdout.write(`${fault}\n`);
           if (closed !== undefined) cli.stdout.write(`it is closed to servers: ${closed}\n`);
-          const { entries, revision, history, changes } = counts;
+          const { entries, encrypted, revision, history, changes } = counts;
           cli.stdout.write(
-            `${entries} entries at revision ${revision}; ${history} revisions of history with ${changes} changes; ${faults.length} faults\n`,
+            `${entries} entries${encrypted > 0 ? ` (${encrypted} encrypted, not read)` : ''} at revision ${revision}; ${history} revisions of history with ${changes} changes; ${faults.length} faults\n`,
           );
         }
         if (faults.length > 0)
@@ -53,13 +55,19 @@ function checkCommand(cli: Cli): Command {
     });
 }
 
+interface MigrateFlags {
+  readonly json?: true;
+  readonly masterKeyFile?: string;
+}
+
 function migrateCommand(cli: Cli): Command {
   return new Command('migrate')
     .description('Move all data from one store to another, of any kind; the first is closed permanently')
     .argument('<from>', 'the current store; stop its servers first')
     .argument('<to>', 'an empty store')
+    .option(masterKeyOption[0], 'master key of both stores; default for each with SQLite: master.key beside it')
     .option('--json', 'print a summary as JSON')
-    .action(async (fromUrl: string, toUrl: string, { json }: { json?: true }) => {
+    .action(async (fromUrl: string, toUrl: string, { json, masterKeyFile }: MigrateFlags) => {
       if (fromUrl === toUrl)
         throw new CommandError(exitCodes.usage, 'both URLs name the same store; nothing was changed');
       const from = await openStoreOf(fromUrl, { mustExist: true });
@@ -72,6 +80,20 @@ function migrateCommand(cli: Cli): Command {
               advice: 'name an empty one: another file, another schema=, another prefix',
             });
           const nowMs = cli.clock.nowMs();
+          const [fromKeys, toKeys] = await Promise.all(
+            [fromUrl, toUrl].map((url) => masterKeysFor(url, masterKeyFile)),
+          );
+          if (fromKeys && !toKeys)
+            throw new CommandError(
+              exitCodes.usage,
+              'there is no master key for the second store; nothing was changed',
+              {
+                advice:
+                  'give the key that its servers will have: --master-key-file FILE, such as the master.key of the first',
+              },
+            );
+          const target = await plainStoreOf(to, { masterKeys: toKeys, nowMs });
+          await plainStoreOf(from, { masterKeys: fromKeys, nowMs });
           progress.update('closing the first store');
           const done = await tellFailure('migrate', async () => {
             const closed = await closeForMove(from, nowMs);
@@ -79,8 +101,9 @@ function migrateCommand(cli: Cli): Command {
             try {
               progress.update('reading');
               const backup = await readBackup(writeBackup(from, { version: cli.version, nowMs, closedToo: true }));
-              moved = await refill(to, {
-                entries: backup.entries,
+              const entries = await withKeyAdvice('migrate', () => openedEntries(backup.entries, fromKeys));
+              moved = await refill(target, {
+                entries,
                 convert: (record) => record,
                 newEpoch: newId('epoch', nowMs, systemPrng()),
                 nowMs,

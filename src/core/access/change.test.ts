@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RoleRules } from '../../api/access.ts';
+import { builtInRoles, type RoleRules } from '../../api/access.ts';
 import type { AnyResource } from '../../api/resources/index.ts';
 import { testCache, testInstance, testProject, testVolume } from '../testing.ts';
 import { assertMayChange } from './change.ts';
@@ -162,7 +162,7 @@ describe('projects', () => {
 });
 
 describe('bindings', () => {
-  const rules: RoleRules = { binding: ['read', 'create', 'update', 'delete'] };
+  const rules: RoleRules = { ...builtInRoles.viewer.rules, binding: ['read', 'create', 'update', 'delete'] };
   const of = (project: string | undefined) =>
     testBinding('b', { role: 'viewer', project, subjects: [{ kind: 'token', name: 'ci' }] });
   it.each<[string, Change, string]>([

@@ -30,6 +30,8 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
     case 'member':
     case 'cluster':
       return null; // of the earlier store
+    case 'dataKey': // of the earlier store, too: what it encrypts was opened
+      return null;
     case 'joinToken':
       return null; // it may have been used since
     case 'removedHost':

@@ -2,13 +2,13 @@
 // must not make one when the store has some already, because then a master key is missing.
 
 import { Unopenable } from '../../base/sealed.ts';
-import { decodeRecord } from '../../core/state/codec.ts';
-import { keys, prefixOf } from '../../core/state/keys.ts';
+import { keys } from '../../core/state/keys.ts';
 import { recordsVersion } from '../../core/state/upgrade.ts';
 import type { DataKey } from '../../core/state/records.ts';
 import { encodeRecord } from '../../core/state/codec.ts';
 import { type Store, StoreError } from '../../store/store.ts';
 import { clusterIn } from '../storage/cluster-record.ts';
+import { dataKeysIn, masterKeysOf } from '../storage/data-key-records.ts';
 import { DataKeys } from './data-keys.ts';
 import type { MasterKeys } from './master-keys.ts';
 import { SealedStore } from './sealed-store.ts';
@@ -39,28 +39,6 @@ export async function openSealing(stored: Store, parts: SealingParts): Promise<S
   learnAll(dataKeys, found);
   if (found.length === 0) await makeFirst(stored, dataKeys, nowMs);
   return { store: new SealedStore(stored, dataKeys), stored, dataKeys };
-}
-
-/** The data keys of a store, without opening them. */
-export async function dataKeysIn(stored: Store): Promise<readonly DataKey[]> {
-  const { entries } = await stored.list(prefixOf('dataKey'));
-  return dataKeysAmong(entries.map(({ key, value }) => [key, value]));
-}
-
-/** The same for the entries of a backup. */
-export function dataKeysAmong(entries: Iterable<readonly [key: string, value: Uint8Array]>): readonly DataKey[] {
-  const found: DataKey[] = [];
-  for (const [key, value] of entries) {
-    if (!key.startsWith(prefixOf('dataKey'))) continue;
-    const record = decodeRecord(key, value);
-    if (record.kind === 'dataKey') found.push(record);
-  }
-  return found;
-}
-
-/** The ids of the master keys that open `found`, each once. */
-export function masterKeysOf(found: readonly DataKey[]): readonly string[] {
-  return [...new Set(found.map(({ masterKey }) => masterKey))];
 }
 
 /** Throws `MissingMasterKey` unless all of them open. */

@@ -13,7 +13,8 @@ import { MemoryRunStorage } from '../runs/memory-run-storage.ts';
 import { defaultRunLimits, RunFiles } from '../runs/run-files.ts';
 import { type Server, startControlPlane } from '../server.ts';
 import { type MasterKeys, parseMasterKeys } from './master-keys.ts';
-import { dataKeysIn, openSealing } from './open-sealing.ts';
+import { openSealing } from './open-sealing.ts';
+import { dataKeysIn } from '../storage/data-key-records.ts';
 import { newMasterKey } from './read-master-keys.ts';
 
 const planted = 'planted-8f1c2d';

@@ -6,7 +6,8 @@ import type { Logger } from '../../base/log.ts';
 import { randomSecret } from '../../base/system.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Store } from '../../store/store.ts';
-import { dataKeysIn, masterKeysOf, MissingMasterKey, openSealing, type Sealing } from './open-sealing.ts';
+import { MissingMasterKey, openSealing, type Sealing } from './open-sealing.ts';
+import { dataKeysIn, masterKeysOf } from '../storage/data-key-records.ts';
 import {
   configuredSource,
   fileSource,

@@ -1,7 +1,7 @@
 // A backup: everything in a store at one revision, as lines of JSON that people can read, made while the store is used. It is whole only
 // with its last line, which says how many lines there are and what they add up to.
 //
-//   {"berth":"backup","format":1,"version":"0.1.0","epoch":"…","createdAtMs":…}
+//   {"berth":"backup","format":1,"version":"0.1.0","epoch":"…","createdAtMs":…,"masterKeys":["…"]}
 //   {"key":"hosts/h1","revision":17,"value":{…}}            every entry as the pages of a list had it
 //   {"key":"hosts/h2","revision":23,"value":null}           then what changed while the pages were read
 //   {"end":true,"revision":23,"lines":2,"sha256":"…"}       of all lines before this one
@@ -11,6 +11,7 @@ import { keys } from '../../core/state/keys.ts';
 import { changesBetween } from '../../store/changes-between.ts';
 import { pagesOf } from '../../store/pages.ts';
 import { type Key, type Revision, type Store, StoreError } from '../../store/store.ts';
+import { dataKeysAmong, dataKeysIn, masterKeysOf } from './data-key-records.ts';
 import { clusterIn } from './cluster-record.ts';
 
 const format = 1;
@@ -19,6 +20,8 @@ export interface Backup {
   readonly epoch: string | undefined;
   readonly version: string;
   readonly createdAtMs: number;
+  /** The ids of the master keys that it needs, never the keys; empty: nothing in it is encrypted. */
+  readonly masterKeys: readonly string[];
   /** The state of the store that it holds. */
   readonly revision: Revision;
   /** The value of each key, as the store had it. */
@@ -54,7 +57,9 @@ export async function* writeBackup(
   // One that was moved is whole, and the last of its kind when the other is lost.
   if (closed && closed.by !== 'moved' && !closedToo)
     throw new StoreError('Unavailable', `the contents of the store are incomplete: ${closed.why}`);
-  yield take([Buffer.from(`${JSON.stringify({ berth: 'backup', format, version, epoch, createdAtMs: nowMs })}\n`)]);
+  const masterKeys = masterKeysOf(await dataKeysIn(store));
+  const header = { berth: 'backup', format, version, epoch, createdAtMs: nowMs, masterKeys };
+  yield take([Buffer.from(`${JSON.stringify(header)}\n`)]);
 
   let first: Revision | undefined;
   let last: Revision = 0;
@@ -112,8 +117,8 @@ export async function readBackup(pieces: AsyncIterable<Uint8Array>): Promise<Bac
     throw new BadBackup(`it is cut off after line ${number}: its last line, which says that it is whole, is missing`);
   if (end.lines !== lines) throw new BadBackup(`it has ${lines} entries, its last line says ${end.lines}`);
   if (end.sha256 !== hash.digest('hex')) throw new BadBackup('its content has been changed: its checksum is wrong');
-  const { epoch, version, createdAtMs } = header;
-  return { epoch, version, createdAtMs, revision: end.revision, entries };
+  const masterKeys = masterKeysOf(dataKeysAmong(entries));
+  return { ...header, masterKeys, revision: end.revision, entries };
 }
 
 interface Header {

@@ -3,6 +3,7 @@
 import type { AnyRecord } from '../../core/state/records.ts';
 import { decodeRecord, UnreadableRecord } from '../../core/state/codec.ts';
 import { auditNotesPrefix, kindOfKey } from '../../core/state/keys.ts';
+import { isSealedRow } from '../sealing/sealed-rows.ts';
 import { changesBetween } from '../../store/changes-between.ts';
 import { pagesOf } from '../../store/pages.ts';
 import { Compacted, type Key, type Revision, type Store } from '../../store/store.ts';
@@ -10,6 +11,8 @@ import { clusterIn } from './cluster-record.ts';
 
 export interface StoreCheck {
   readonly entries: number;
+  /** Records that cannot be read without a master key. */
+  readonly encrypted: number;
   readonly revision: Revision;
   /** How many revisions can still be watched, and the changes in them. */
   readonly history: number;
@@ -34,6 +37,7 @@ export async function checkStore(
   let first: Revision | undefined;
   let newest: Revision = 0;
   let before = '';
+  let encrypted = 0;
   for await (const page of pagesOf(store)) {
     first ??= page.revision;
     newest = page.revision;
@@ -43,6 +47,10 @@ export async function checkStore(
       if (written > page.revision) fault(`${key} was written at revision ${written}, the store is at ${page.revision}`);
       revisions.set(key, written);
       if (key.startsWith(auditNotesPrefix)) continue;
+      if (isSealedRow(value)) {
+        encrypted += 1;
+        continue;
+      }
       const record = recordAt(key, value, fault);
       if (record && kindOfKey(key) !== record.kind) fault(`${key} holds a record of kind "${record.kind}"`);
     }
@@ -58,6 +66,7 @@ export async function checkStore(
   const why = await whyClosedIn(store);
   return {
     entries: revisions.size,
+    encrypted,
     revision: newest,
     history,
     changes,
