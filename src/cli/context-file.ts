@@ -11,6 +11,8 @@ import { readYamlFile } from './options/yaml-file.ts';
 export interface Context {
   readonly url: string;
   readonly token?: string;
+  /** The name of the token, if a login gave it: `berth logout` revokes it. */
+  readonly tokenName?: string;
   readonly project?: string;
   /** Path of a PEM file: certificate authorities to trust in addition to those of Node. */
   readonly ca?: string;
@@ -116,8 +118,10 @@ function checked(value: unknown, path: string): Contexts {
   const entries = Object.entries(contexts).map(([name, context]): [string, Context] => {
     if (!isRecord(context) || typeof context['url'] !== 'string')
       return refuse(`contexts.${name}`, 'a map with a "url"');
-    const { token, project, ca } = context;
+    const { token, tokenName, project, ca } = context;
     if (token !== undefined && typeof token !== 'string') return refuse(`contexts.${name}.token`, 'text');
+    if (tokenName !== undefined && typeof tokenName !== 'string')
+      return refuse(`contexts.${name}.tokenName`, 'the name of a token');
     if (project !== undefined && typeof project !== 'string') return refuse(`contexts.${name}.project`, 'text');
     if (ca !== undefined && typeof ca !== 'string') return refuse(`contexts.${name}.ca`, 'the path of a file');
     return [
@@ -125,6 +129,7 @@ function checked(value: unknown, path: string): Contexts {
       {
         url: context['url'],
         ...(token === undefined ? {} : { token }),
+        ...(tokenName === undefined ? {} : { tokenName }),
         ...(project === undefined ? {} : { project }),
         ...(ca === undefined ? {} : { ca }),
       },

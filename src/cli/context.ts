@@ -99,6 +99,9 @@ function setCommand(cli: Cli): Command {
         url,
         ...(ca === undefined ? {} : { ca }),
         ...(token === undefined ? {} : { token }),
+        ...(token === undefined || token !== before?.token || before.tokenName === undefined
+          ? {}
+          : { tokenName: before.tokenName }),
         ...(project === undefined ? {} : { project }),
       };
       const current = options.use || file.current === undefined ? name : file.current;

@@ -261,6 +261,18 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./fleet/volume.ts')).volumeCommand,
   },
   {
+    name: 'login',
+    group: local,
+    summary: 'Log in to a server with an account of your organization, or as a CI job',
+    load: async () => (await import('./access/login/login.ts')).loginCommand,
+  },
+  {
+    name: 'logout',
+    group: local,
+    summary: 'Revoke the token of a login',
+    load: async () => (await import('./access/login/logout.ts')).logoutCommand,
+  },
+  {
     name: 'context',
     group: local,
     summary: 'Contexts: the servers you use',

@@ -22,8 +22,8 @@ export interface Session {
 }
 
 /** The server from the flag, then the environment, then the current context. */
-export async function openSession(cli: Cli, command: Command): Promise<Session> {
-  const { context, project: asked } = await chosenContext(cli, globalFlags(command));
+export async function openSession(cli: Cli, command: Command, chosen?: ChosenServer): Promise<Session> {
+  const { context, project: asked } = await chosenContext(cli, serverFlags(command, chosen));
   const project = asked ?? context.project ?? 'default';
   if (!projectName.test(project))
     throw usageError(`a project cannot be called "${project}"`, 'use lower-case letters, digits and "-"');
@@ -50,6 +50,15 @@ function serversOf(cli: Cli, urls: readonly string[]): Servers {
   return servers;
 }
 
+/** A server that a command has chosen itself. */
+export type ChosenServer = { readonly url: string } | { readonly context: string };
+
+function serverFlags(command: Command, chosen: ChosenServer | undefined): GlobalFlags {
+  const { url, context, ...others } = globalFlags(command);
+  if (chosen !== undefined) return { ...others, ...chosen };
+  return { ...others, ...(url === undefined ? {} : { url }), ...(context === undefined ? {} : { context }) };
+}
+
 /** Whether any source names a server; it may still be invalid. */
 export async function knowsServer(cli: Cli, command: Command): Promise<boolean> {
   const { url, context } = globalFlags(command);
@@ -60,13 +69,13 @@ export async function knowsServer(cli: Cli, command: Command): Promise<boolean> 
 /** `Name` of api/resources/metadata.ts, which would load schemas. */
 const projectName = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
-interface GlobalFlags {
+export interface GlobalFlags {
   readonly context?: string;
   readonly url?: string;
   readonly project?: string;
 }
 
-function globalFlags(command: Command): GlobalFlags {
+export function globalFlags(command: Command): GlobalFlags {
   return command.optsWithGlobals<GlobalFlags>();
 }
 

@@ -1,6 +1,6 @@
 // Routes for logins. They need no token: an ID token of a configured provider or CI system is exchanged for one.
 
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { json, route } from './route.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -21,6 +21,8 @@ const LoginProvider = Type.Object(
   closed,
 );
 
+export type LoginProvider = Static<typeof LoginProvider>;
+
 const LoggedIn = Type.Object(
   {
     token: Type.String({ description: 'shown once' }),
@@ -31,6 +33,8 @@ const LoggedIn = Type.Object(
   },
   closed,
 );
+
+export type LoggedIn = Static<typeof LoggedIn>;
 
 const Code = Type.Object(
   {

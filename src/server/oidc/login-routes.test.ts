@@ -13,7 +13,7 @@ const provider = {
   scopes: ['openid'],
   groupsClaim: 'groups',
   userClaim: 'preferred_username',
-  deviceCode: false,
+  deviceCode: true,
 };
 const rule = {
   name: 'ci',

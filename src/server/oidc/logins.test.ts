@@ -10,7 +10,7 @@ const provider = {
   scopes: ['openid'],
   groupsClaim: 'groups',
   userClaim: 'preferred_username',
-  deviceCode: false,
+  deviceCode: true,
 };
 const rule = {
   name: 'ci',
@@ -76,6 +76,15 @@ describe('an ID token', () => {
   ])('is refused %s', async (_, claims, nonce, reason) => {
     await expect(login(claims, nonce)).rejects.toThrow(reason);
   });
+});
+
+it('without a nonce is refused where device codes are off', async () => {
+  const off = new Logins(
+    { providers: [{ ...provider, deviceCode: false }], rules: [] },
+    { web: idp.web, log: silentLogger },
+  );
+  await expect(off.byIdToken(await idp.token(), undefined)).rejects.toThrow('it has no nonce');
+  await expect(off.byIdToken(await idp.token({ nonce: 'n' }), 'n')).resolves.toBeDefined();
 });
 
 describe('what marks an ID token as spent', () => {

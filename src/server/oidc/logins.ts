@@ -76,6 +76,9 @@ export class Logins {
   ): Promise<VerifiedLogin> {
     const claims = await this.#verified(idToken, provider.issuer, provider.clientId);
     if (claims['nonce'] !== nonce) throw refused('its nonce is not that of this login');
+    // ID tokens by device code have none, as have those that some other program got.
+    if (nonce === undefined && !provider.deviceCode)
+      throw refused('it has no nonce, so it is not of a login in a browser, and others are not allowed (deviceCode)');
     refuseJobs(claims);
     const groups = groupsOf(claims, provider.groupsClaim);
     return {
