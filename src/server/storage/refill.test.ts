@@ -178,7 +178,7 @@ it('finds what is wrong with a store', async () => {
   await store.commit([], [{ key: 'gates/b', value: Buffer.from('not JSON') }]);
   await store.commit([], [{ key: 'gates/c', value: Buffer.from('{"kind":"lease"}') }]);
   const { faults, ...counts } = await checkStore(store);
-  expect(counts).toEqual({ entries: 3, revision: 3, history: 3, changes: 3 });
+  expect(counts).toEqual({ entries: 3, encrypted: 0, revision: 3, history: 3, changes: 3 });
   expect(faults).toEqual([expect.stringContaining('gates/b is not JSON'), 'gates/c holds a record of kind "lease"']);
 });
 
