@@ -22,6 +22,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   queue: ({ queue }) => queue({ project: 'p', limit: 1 }),
   capacity: ({ capacity }) => capacity({ losses: 1 }),
   verify: ({ verify }) => verify(),
+  masterKeys: ({ masterKeys }) => masterKeys(),
   hostToken: ({ hostToken }) => hostToken('h1'),
   usage: ({ usage }) => usage({ host: 'h1', limit: 1, continue: 'c' }),
   projectUsage: ({ projectUsage }) => projectUsage('p'),

@@ -14,6 +14,18 @@ export const processCommands: readonly CommandEntry[] = [
     load: async () => (await import('./server.ts')).serverCommand,
   },
   {
+    name: 'server keys',
+    group,
+    summary: 'Show which master keys the store needs',
+    load: async () => (await import('./master-keys.ts')).serverKeysCommand,
+  },
+  {
+    name: 'server rotate-key',
+    group,
+    summary: 'Put a new master key first in the key file of a server',
+    load: async () => (await import('./master-keys.ts')).rotateKeyCommand,
+  },
+  {
     name: 'agent',
     group,
     summary: 'Run the agent of a host',

@@ -21,6 +21,7 @@ import { ControlLoop } from './control-loop.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { agentRoutes } from './http/routes/agent-routes.ts';
 import { asFreshAsAsked } from './http/as-fresh-as-asked.ts';
+import { masterKeysRoute } from './http/routes/master-key-routes.ts';
 import { verifyRoutes } from './http/routes/verify-routes.ts';
 import { backupRoute } from './http/routes/backup-route.ts';
 import { capacityRoutes } from './http/routes/capacity-routes.ts';
@@ -201,6 +202,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
   return asFreshAsAsked(
     [
       ...processRoutes({ whyNotReady, version, metrics, outside }),
+      masterKeysRoute(decider.cache, sealing),
       backupRoute({ store: sealing?.stored ?? store, clock, version }),
       hostTokenRoute(Buffer.from(made.cluster.tokenSecret, 'base64url'), decider),
       ...joinRoutes(decider, parts.joining),

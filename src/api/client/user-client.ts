@@ -1,6 +1,7 @@
 // The typed client of the API for users' programs. It must not import a schema at run time: without schemas the command line
 // starts in a third of the time.
 
+import type { MasterKeyStatus } from '../master-keys.ts';
 import type { VerifyReport, VerifyRequest } from '../verify.ts';
 import type { Candidates } from '../candidates.ts';
 import type { Capacity } from '../capacity.ts';
@@ -214,6 +215,9 @@ function fleetCalls(json: Json) {
   return {
     /** Finds inconsistent records; with `apply` repairs them. */
     verify: (body: Partial<VerifyRequest> = {}): Promise<VerifyReport> => json('/v1/verify', { method: 'POST', body }),
+
+    /** Which master keys the store needs. */
+    masterKeys: (): Promise<MasterKeyStatus> => json('/v1/master-keys'),
 
     /** The token for the agent of a host; for operators. */
     hostToken: (host: string): Promise<HostToken> =>

@@ -1,5 +1,6 @@
 // Routes about the store as a whole: its consistency and its backup.
 
+import { MasterKeyStatus } from '../master-keys.ts';
 import { VerifyReport, VerifyRequest } from '../verify.ts';
 import { json, needs, route } from './route.ts';
 
@@ -30,6 +31,16 @@ export const storeRoutes = {
     body: VerifyRequest,
     bodyOptional: true,
     answers: { 200: json(VerifyReport) },
+  }),
+  masterKeys: route({
+    id: 'masterKeys',
+    tag,
+    method: 'GET',
+    path: '/v1/master-keys',
+    access: needs('fleet', 'read'),
+    summary: 'Which master keys encrypt the secrets in the store, by id',
+    query: {},
+    answers: { 200: json(MasterKeyStatus) },
   }),
   backup: route({
     id: 'backup',
