@@ -17,7 +17,7 @@ interface Layer {
 const layers: Record<string, Layer> = {
   base: { folders: [], node: false, packages: [] },
   'base/message-line.ts': { folders: [], node: true, packages: ['ws'] },
-  'base/tls-fetch.ts': { folders: [], node: true, packages: [] },
+  'base/tls': { folders: [], node: true, packages: [] },
   'base/system.ts': { folders: [], node: true, packages: ['pino'] },
   api: { folders: ['base'], node: false, packages: ['typebox'] },
   core: { folders: ['base', 'api'], node: false, packages: [] },
@@ -39,6 +39,7 @@ const layers: Record<string, Layer> = {
   'server/oidc': { folders: ['base', 'api', 'core'], node: true, packages: ['jose', 'typebox'] },
   'server/outbox/results': { folders: ['base', 'api', 'core'], node: true, packages: [] },
   agent: { folders: ['base', 'api'], node: true, packages: ['typebox', 'ws', 'yaml'] },
+  'agent/enrolment': { folders: ['base', 'api'], node: true, packages: ['@peculiar/x509', 'reflect-metadata'] },
   'agent/guests/plan.ts': { folders: ['base', 'api'], node: false, packages: [] },
   cli: { folders: ['base', 'api'], node: true, packages: ['commander', 'picocolors', '@bomb.sh/tab', 'ws', 'yaml'] },
   'cli/jobs/publish-request.ts': { folders: ['base', 'api'], node: true, packages: ['rabbitmq-client'] },

@@ -23,6 +23,10 @@ export const AgentConfig = Type.Object(
     tokenFile: Type.Optional(
       Type.String({ minLength: 1, maxLength: 1024, description: 'file that holds the token of this host' }),
     ),
+    insecureHttp: Type.Boolean({
+      default: false,
+      description: 'send the token of this host to other machines over plain HTTP, where it can be read',
+    }),
     ca: Type.Optional(
       Type.String({
         minLength: 1,

@@ -4,6 +4,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createClient } from '../api/client/client.ts';
 import { ApiError } from '../api/errors.ts';
+import { crossesInClear } from '../api/client/plain-http.ts';
 import { Servers, serverUrls } from '../api/client/servers.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Prng } from '../base/prng.ts';
@@ -25,6 +26,7 @@ import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
 import type { NameOf } from './host/named.ts';
 import { fetchUsersOf, guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
+import { openServerAccess, type ServerAccess } from './enrolment/server-access.ts';
 import { claimDataDirectory } from './claim-data-directory.ts';
 import type { AgentConfig } from './config.ts';
 import type { Driver } from './drivers/driver.ts';
@@ -75,6 +77,9 @@ export async function startAgent(
   const { hostName, dataDirectory } = config;
   const token = await tokenOf(config, log);
   await trustAuthority(config);
+  const access = await openServerAccess(config, {
+    ...{ fetch: (url, init) => systemFetch(url, init), token, clock: systemClock, prng: systemPrng(), log },
+  });
   const users = guestUsersOf(config.guestUsers, system.userId());
   const passable = needsPassage(config.drivers, { ownUsers: users !== undefined });
   const volumeDirectory = join(dataDirectory, 'volumes');
@@ -94,7 +99,7 @@ export async function startAgent(
       guestRoots: () => guestRootsIn(dataDirectory),
       ...(config.imageCacheGiBMax === undefined ? {} : { bytesMax: config.imageCacheGiBMax * 1024 ** 3 }),
       get: createHttpGet({ privateAddresses: config.imagePrivateAddresses }),
-      uploaded: (source) => uploadedFile(source, { serverUrl: servers.current, hostName, token }),
+      uploaded: (source) => uploadedFile(source, { serverUrl: servers.current, hostName, access }),
       checksumsRequired: config.imageChecksums === 'required',
       clock,
       prng,
@@ -121,11 +126,12 @@ export async function startAgent(
         ? createHostVolumeFiles({ directory: volumeDirectory, directoryMode: passable ? 0o711 : 0o700, clock })
         : createMemoryVolumeFiles({ disk: pretended, clock });
     const client = createClient({
-      fetch: (url, init) => systemFetch(url, init),
+      fetch: access.fetch,
       url: servers,
       userAgent: `berth-agent/${version}`,
-      ...(token === undefined ? {} : { token }),
+      ...(access.token === undefined ? {} : { token: access.token }),
     });
+    background.push(access.run(client, stopping.signal));
     const measured = () =>
       measure({
         dataDirectory,
@@ -181,7 +187,14 @@ export async function startAgent(
         const nameOf: NameOf = (id) => agent?.nameOf(id);
         const routes = { drivers, sessions, clock, log, carried, nameOf };
         background.push(
-          holdLinks({ servers, token, hostName, epoch: session.epoch, routes, clock, prng, log }, signal),
+          holdLinks(
+            {
+              ...{ servers, hostName, epoch: session.epoch, routes, clock, prng, log },
+              token: access.token,
+              trust: access.trust,
+            },
+            signal,
+          ),
         );
       },
     });
@@ -202,6 +215,7 @@ export async function startAgent(
         stopping.abort();
         await running.stop();
         await Promise.all(background);
+        access.close();
         if (refused) await leaveHost([guards.hostGuard, guards.networkGuard, network], log);
         await claimed.release();
       },
@@ -230,12 +244,13 @@ const answerMsMax = 8_000;
 
 /** Those of the configuration, and those that were learned before the last restart: the first may be away now. */
 function serversOf(
-  { serverUrl, dataDirectory }: AgentConfig,
+  { serverUrl, dataDirectory, insecureHttp }: AgentConfig,
   { clock, prng, log }: { readonly clock: Clock; readonly prng: Prng; readonly log: Logger },
 ): Servers {
   const urls = serverUrls(serverUrl);
   const file = knownServersAt(join(dataDirectory, 'servers.json'), { urls, log });
-  const servers = new Servers({ urls, known: file.read(), spread: { clock, prng }, answerMsMax });
+  const mayUse = (url: string): boolean => insecureHttp || !crossesInClear(url);
+  const servers = new Servers({ urls, known: file.read(), spread: { clock, prng }, answerMsMax, mayUse });
   let { current } = servers;
   servers.onChange(() => {
     file.write(servers.known);
@@ -251,14 +266,14 @@ function uploadedFile(
   {
     serverUrl,
     hostName,
-    token,
-  }: { readonly serverUrl: string; readonly hostName: string; readonly token: string | undefined },
+    access: { token, trust },
+  }: { readonly serverUrl: string; readonly hostName: string; readonly access: ServerAccess },
 ): RemoteFile {
   const hex = source.slice('berth://sha256/'.length);
   return {
     url: `${serverUrl}/v1/hosts/${hostName}/image-content/${hex}`,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-    get: createHttpGet({ privateAddresses: 'allow' }),
+    get: createHttpGet({ privateAddresses: 'allow', trust }),
     digest: `sha256:${hex}`,
   };
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { AgentConfig } from '../agent/config.ts';
 import { ApiError } from '../api/errors.ts';
-import { libvirtVariables, told } from './agent.ts';
+import { libvirtVariables, told } from './agent-process.ts';
 import { processConfig } from './process-config.ts';
 
 const configOf = (environment: Readonly<Record<string, string>>) =>

@@ -10,7 +10,7 @@ import type { Cli } from '../cli/cli.ts';
 import { readContexts } from '../cli/context-file.ts';
 import { runProgram } from '../cli/program.ts';
 import { openStore } from '../store/open.ts';
-import { hostNameOf } from './agent.ts';
+import { hostNameOf } from './agent-process.ts';
 import { defaultImageMap, imageMapIn } from './default-image-map.ts';
 import { type LocalFleet, startLocalFleet } from './local-fleet.ts';
 import { processCommands } from './registry.ts';

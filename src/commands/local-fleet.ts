@@ -14,7 +14,7 @@ import type { Logger } from '../base/log.ts';
 import { system } from '../base/system.ts';
 import { ServerConfig } from '../server/config.ts';
 import { type RunningServer, startServer } from '../server/run.ts';
-import { hostNameOf } from './agent.ts';
+import { hostNameOf } from './agent-process.ts';
 
 export interface LocalFleetOptions {
   /** Absolute. `server/` and `agent/` are created in it. */

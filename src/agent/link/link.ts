@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream';
 import { backoffMs } from '../../base/backoff.ts';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
+import type { TlsTrust } from '../../base/tls/tls-fetch.ts';
 import type { Prng } from '../../base/prng.ts';
 import { answerRequest, type LinkRoutes } from './link-routes.ts';
 
@@ -15,6 +16,8 @@ export interface LinkOptions {
   /** `http://127.0.0.1:7070`, without a trailing slash. */
   readonly serverUrl: string;
   readonly token: string | undefined;
+  /** Of https: servers, and by which certificate this host proves itself. Default: Node's authorities. */
+  readonly trust?: () => TlsTrust;
   readonly hostName: string;
   /** The session that this line belongs to; the control plane refuses others. */
   readonly epoch: number;
@@ -62,6 +65,7 @@ function dial(options: LinkOptions, signal: AbortSignal): Promise<Duplex> {
   url.searchParams.set('epoch', String(options.epoch));
   const request = (url.protocol === 'https:' ? requestSecure : requestPlain)(url, {
     agent: false,
+    ...(url.protocol === 'https:' ? options.trust?.() : {}),
     headers: {
       connection: 'Upgrade',
       upgrade: 'berth-agent/1',

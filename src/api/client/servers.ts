@@ -25,6 +25,8 @@ export interface ServersOptions {
    * limit.
    */
   readonly answerMsMax?: number;
+  /** Whether an announced server may be used: one that would show a token to the network may not. Default: any may. */
+  readonly mayUse?: (url: string) => boolean;
 }
 
 const learnedMax = 16;
@@ -43,7 +45,7 @@ export class Servers {
   constructor(options: ServersOptions) {
     const { urls, known } = options;
     this.#options = options;
-    this.#learned = (known?.learned ?? []).filter((url) => serverUrl.test(url)).slice(0, learnedMax);
+    this.#learned = (known?.learned ?? []).filter((url) => this.#isUsable(url)).slice(0, learnedMax);
     this.#current = urls[0] ?? '';
     if (known !== undefined && this.all.includes(known.current)) this.#current = known.current;
   }
@@ -125,11 +127,15 @@ export class Servers {
     const learned = announced
       .split(',')
       .map((url) => url.trim())
-      .filter((url) => serverUrl.test(url) && (url.startsWith('https:') || !from.startsWith('https:')))
+      .filter((url) => this.#isUsable(url) && (url.startsWith('https:') || !from.startsWith('https:')))
       .sort()
       .slice(0, learnedMax);
     if (learned.join() === this.#learned.join()) return;
     this.#change(() => (this.#learned = learned));
+  }
+
+  #isUsable(url: string): boolean {
+    return serverUrl.test(url) && (this.#options.mayUse?.(url) ?? true);
   }
 
   #change(make: () => void): void {

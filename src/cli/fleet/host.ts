@@ -9,6 +9,7 @@ import type { Cli } from '../cli.ts';
 import { attempting } from '../exit-codes.ts';
 import { listAll } from '../print/follow.ts';
 import { conditionOf } from '../instances/instance-view.ts';
+import { joinTokenCommand } from './join-token.ts';
 import { setCommand, taintCommand, untaintCommand } from './host-set.ts';
 import { kindViews } from '../kinds.ts';
 import { assertPool } from '../options/known-places.ts';
@@ -36,6 +37,7 @@ export function hostCommand(cli: Cli): Command {
     .addCommand(setCommand(cli))
     .addCommand(taintCommand(cli))
     .addCommand(untaintCommand(cli))
+    .addCommand(joinTokenCommand(cli))
     .addCommand(rmCommand(cli));
 }
 

@@ -20,7 +20,7 @@ const shown = new WeakMap<Duplex, ShownCertificate | false>();
 
 /** The certificate that was shown on this connection, if it is one of our hosts'; its validity is not looked up yet. */
 export function shownCertificate(socket: Duplex): ShownCertificate | undefined {
-  if (!(socket instanceof TLSSocket) || socket.authorized !== true) return undefined;
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   let known = shown.get(socket);
   if (known === undefined) {
     const certificate = socket.getPeerX509Certificate();

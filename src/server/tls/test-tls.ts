@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { createClient, type FetchLike } from '../../api/client/client.ts';
 import { parse } from '../../api/parse.ts';
-import { TlsFetch, type TlsTrust } from '../../base/tls-fetch.ts';
+import { TlsFetch, type TlsTrust } from '../../base/tls/tls-fetch.ts';
 import { type Clock } from '../../base/clock.ts';
 import { silentLogger } from '../../base/log.ts';
 import { ServerConfig } from '../config.ts';

@@ -2,8 +2,9 @@
 // each redirect; it never asks a server that this host was not meant to reach.
 
 import { lookup as dnsLookup } from 'node:dns';
-import { type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http';
-import { request as httpsRequest } from 'node:https';
+import { type IncomingMessage, request as httpRequest } from 'node:http';
+import { request as httpsRequest, type RequestOptions as SecureOptions } from 'node:https';
+import type { TlsTrust } from '../../../base/tls/tls-fetch.ts';
 import { isIP, type LookupFunction } from 'node:net';
 import { DriverError } from '../../host/driver-error.ts';
 import { type AddressKind, addressKind } from './address-kind.ts';
@@ -40,6 +41,8 @@ export type HttpGet = (url: string, call: HttpGetCall) => Promise<HttpAnswer>;
 
 export interface HttpGetOptions {
   readonly privateAddresses: PrivateAddresses;
+  /** Whom to trust, and the client's certificate. Default: Node's authorities, and none. */
+  readonly trust?: () => TlsTrust;
   /** Default: the system's resolver. */
   readonly lookup?: typeof dnsLookup;
   readonly kindOf?: (address: string) => AddressKind;
@@ -129,13 +132,14 @@ function ask(url: URL, { headers, signal, options, first, wasPublic, seen }: Ask
     });
   };
   return new Promise((resolve, reject) => {
-    const send: (url: URL, options: RequestOptions) => ReturnType<typeof httpRequest> =
+    const send: (url: URL, options: SecureOptions) => ReturnType<typeof httpRequest> =
       url.protocol === 'https:' ? httpsRequest : httpRequest;
     const request = send(url, {
       headers: { ...headers, 'user-agent': 'berth-agent' },
       signal,
       lookup: pinned,
       agent: false,
+      ...(url.protocol === 'https:' ? options.trust?.() : {}),
     });
     request.once('response', resolve);
     request.once('error', reject);
