@@ -12,16 +12,34 @@ import type { Duplex } from 'node:stream';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { ApiError, isErrorCode } from '../../api/errors.ts';
+import { keepAlive, UnlikeAnAgent } from './agent-link-guard.ts';
 import type { HostAnswer, HostLinks } from './host-links.ts';
 
 /** An agent dials again within a second; who asks in between need not know. */
 const patienceMs = 2000;
 /** Clients in guests of one host at a time: half of what an agent answers at once. */
 const openMax = 512;
+/** For an answer to begin: an agent may copy a disk before it. */
+const answerMsMax = 600_000;
 /** Far more than the addresses that a server has. A line that is gone without a word is found out by its agent only. */
 const linesMax = 8;
 /** On their way on one line, for all its streams together: HTTP/2's own 64 KiB would wait for an answer after each few frames. */
 const lineWindowBytes = 8 * 1024 * 1024;
+
+/** What an agent may make this side keep. It sends few headers, never pushes, and lets this side open the streams. */
+const sessionLimits = {
+  settings: {
+    enablePush: false,
+    initialWindowSize: 1 << 20,
+    maxConcurrentStreams: 1024,
+    maxHeaderListSize: 16 * 1024,
+  },
+  maxReservedRemoteStreams: 0,
+  maxHeaderListPairs: 64,
+  maxSettings: 16,
+  maxSessionInvalidFrames: 100,
+  maxSessionRejectedStreams: 100,
+};
 
 interface Line {
   readonly session: ClientHttp2Session;
@@ -46,10 +64,7 @@ export class AgentLinks implements HostLinks {
 
   /** Takes over an upgraded connection; it ends those of earlier sessions of the host, and the oldest of very many. */
   accept(host: string, socket: Duplex, epoch: number): void {
-    const session = connect('http://agent', {
-      createConnection: () => socket,
-      settings: { initialWindowSize: 1 << 20 },
-    });
+    const session = connect('http://agent', { createConnection: () => socket, ...sessionLimits });
     session.once('connect', () => {
       if (!session.destroyed) session.setLocalWindowSize(lineWindowBytes); // a newer one may have come meanwhile
     });
@@ -59,7 +74,16 @@ export class AgentLinks implements HostLinks {
     for (const former of formers) if (!kept.includes(former)) former.session.destroy();
     for (const waiting of this.#waiting) if (waiting.host === host) waiting.over.abort();
     session.on('error', (error) => this.#log.debug('agent link failed', { host, error: describeError(error) }));
+    socket.on('error', () => session.destroy()); // HTTP/2 takes the listeners that were there before
+    const unlike = new UnlikeAnAgent(this.#clock, (what) => {
+      this.#log.warn('an agent link is closed, because no agent behaves so', { host, what });
+      session.destroy();
+    });
+    unlike.watch(session);
+    const stop = keepAlive(session, this.#clock);
     session.on('close', () => {
+      stop();
+      socket.destroy();
       const left = (this.#lines.get(host) ?? []).filter((line) => line.session !== session);
       if (left.length > 0) this.#lines.set(host, left);
       else this.#lines.delete(host);
@@ -110,10 +134,17 @@ export class AgentLinks implements HostLinks {
       throw new ApiError('HostUnreachable', `the request to host "${host}" was cancelled: its client is gone`);
     const stream = session.request(asked, { endStream: asked[constants.HTTP2_HEADER_METHOD] === undefined });
     signal.addEventListener('abort', () => stream.close(constants.NGHTTP2_CANCEL), { once: true });
-    const headers = await responseOf(stream, host);
-    if (headers[':status'] === 200) return { headers, stream };
-    stream.end(); // nobody will say more
-    throw refusalOf(await textOf(stream), host);
+    stream.on('error', () => {}); // who reads it is told as well
+    stream.on('headers', () => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)); // agents send no interim answers
+    const overdue = this.#clock.setTimer(answerMsMax, () => stream.close(constants.NGHTTP2_CANCEL));
+    try {
+      const headers = await responseOf(stream, host);
+      if (headers[':status'] === 200) return { headers, stream };
+      stream.end(); // nobody will say more
+      throw refusalOf(await textOf(stream), host);
+    } finally {
+      overdue.cancel();
+    }
   }
 
   #open(host: string): ClientHttp2Session | undefined {
@@ -142,7 +173,10 @@ export class AgentLinks implements HostLinks {
 
 function responseOf(stream: ClientHttp2Stream, host: string): Promise<IncomingHttpHeaders & { ':status'?: number }> {
   return new Promise((resolve, reject) => {
-    stream.once('response', resolve);
+    stream.once('response', (headers) => {
+      if (lengthOf(headers) <= headersLengthMax) return resolve(headers);
+      stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    });
     const fail = (cause?: unknown): void =>
       reject(new ApiError('HostUnreachable', `the line to host "${host}" broke; try again`, { cause }));
     stream.once('error', fail);
@@ -150,12 +184,25 @@ function responseOf(stream: ClientHttp2Stream, host: string): Promise<IncomingHt
   });
 }
 
+/** The limit of the settings holds only from when the agent has acknowledged them. */
+const headersLengthMax = 16 * 1024;
+
+function lengthOf(headers: IncomingHttpHeaders): number {
+  let length = 0;
+  for (const [name, value] of Object.entries(headers)) length += name.length + String(value).length;
+  return length;
+}
+
+const refusalBytesMax = 64 * 1024;
+
 /** An agent's refusals are short. */
 async function textOf(stream: ClientHttp2Stream): Promise<string> {
   const pieces: Buffer[] = [];
+  let bytes = 0;
   for await (const piece of stream) {
     pieces.push(piece);
-    if (pieces.length > 16) break;
+    bytes += piece.length;
+    if (bytes > refusalBytesMax) break;
   }
   return Buffer.concat(pieces).toString();
 }
