@@ -56,7 +56,8 @@ async function quietP99Ms(target: Target, prefix: string): Promise<number> {
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, dueAt - performance.now())));
     const body = { metadata: { name: `${prefix}-${i}`, project: 'quiet' }, spec: { image: 'bench', cpus: 1 } };
     connections[i % connections.length]?.send(encodeRequest(target, 'POST', '/v1/instances', body), (answer) => {
-      if (answer.status !== 201) all.reject(new Error(`the server answered ${answer.status}: ${answer.body.toString()}`));
+      if (answer.status !== 201)
+        all.reject(new Error(`the server answered ${answer.status}: ${answer.body.toString()}`));
       took.push(performance.now() - dueAt);
       if (took.length === count) all.resolve();
     });

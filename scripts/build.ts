@@ -39,7 +39,7 @@ await build({
   chunkNames: 'chunks/[name]-[hash]',
   format: 'esm',
   platform: 'node',
-  target: 'node22.19',
+  target: 'node22.23',
   external: native,
   // Its modules, not its CommonJS: a lazy import of that would bring no names.
   alias: { yaml: join(root, 'node_modules/yaml/browser/index.js') },

