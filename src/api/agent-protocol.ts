@@ -102,7 +102,7 @@ export const AssignedContainer = Type.Object(
     image: Type.Optional(ImageSpec),
     command: Container.properties.command,
     args: Container.properties.args,
-    env: Type.Record(Type.String(), Type.String()),
+    env: Container.properties.env,
     cpus: Container.properties.cpus,
     memoryMiB: Container.properties.memoryMiB,
   },
@@ -149,6 +149,8 @@ export const Assignment = Type.Object(
     containers: Type.Optional(Type.Array(AssignedContainer, { minItems: 1, maxItems: containersMax })),
     /** Volumes besides its own disk. They can be attached and detached while it runs. */
     volumes: Type.Optional(Type.Array(AssignedVolume, { minItems: 1 })),
+    /** By secret and key: the values that the environments name. Absent: they name none. */
+    secrets: Type.Optional(Type.Record(Type.String(), Type.Record(Type.String(), Type.String()))),
     stopGraceMs: Type.Integer(),
     startAgain: Type.Optional(StartAgain),
   },

@@ -18,6 +18,7 @@ import { resourceDefinitions } from './resources/index.ts';
 import { InstanceSpec, StartAgain } from './resources/instance.ts';
 import { Amounts, Condition, DottedName, LabelKey, Labels, LabelValue, Metadata, Name } from './resources/metadata.ts';
 import { AffinityRule, SpreadRule } from './resources/placement-rules.ts';
+import { SecretReference } from './resources/secret.ts';
 import { AskSpec } from './resources/task.ts';
 import { ReceivedImage } from './routes/images.ts';
 import { InstanceBatch, NewInstanceBatch } from './routes/instances.ts';
@@ -31,7 +32,7 @@ const named: Readonly<Record<string, TSchema>> = {
   Error: errorSchema,
   ...{ Metadata, ReplaceMetadata, Deleted, Condition, Name, DottedName, Labels, LabelKey, LabelValue, Amounts },
   ...{ Trait, TraitRules, HostRule, Preference, AffinityRule, SpreadRule, ChildProviders },
-  ...{ HostDriver, HostImage, UnknownGuest, Container },
+  ...{ HostDriver, HostImage, UnknownGuest, Container, SecretReference },
   ...ofKinds(),
   Placement: InstanceSpec.properties.placement,
   Gpus: InstanceSpec.properties.gpus,

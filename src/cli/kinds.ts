@@ -11,6 +11,7 @@ import type { Kind, ResourceByKind } from '../api/resources/index.ts';
 import type { Pool } from '../api/resources/pool.ts';
 import type { Project } from '../api/resources/project.ts';
 import type { Role } from '../api/resources/role.ts';
+import type { Secret } from '../api/resources/secret.ts';
 import type { Size } from '../api/resources/size.ts';
 import type { Task } from '../api/resources/task.ts';
 import type { Token } from '../api/resources/token.ts';
@@ -49,6 +50,7 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   token: tokenColumns,
   role: roleColumns,
   binding: bindingColumns,
+  secret: secretColumns,
   event: eventColumns,
 };
 
@@ -66,6 +68,7 @@ export const kinds: readonly Kind[] = [
   'token',
   'role',
   'binding',
+  'secret',
   'event',
 ];
 const shortNames: Readonly<Record<string, Kind>> = { vm: 'instance', vms: 'instance', inst: 'instance', img: 'image' };
@@ -313,6 +316,16 @@ function tokenColumns({ nowMs }: ViewFacts): Column<Token>[] {
       value: ({ status: { lastUsedAtMs } }) => (lastUsedAtMs === undefined ? 'never' : age(nowMs - lastUsedAtMs)),
     },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+  ];
+}
+
+function secretColumns({ nowMs }: ViewFacts): Column<Secret>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'VALUES', importance: 'major', value: ({ status }) => Object.keys(status.keys).join(',') },
+    { header: 'VERSION', value: ({ status }) => String(status.version), right: true },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    { header: 'DESCRIPTION', importance: 'minor', value: ({ spec }) => spec.description },
   ];
 }
 

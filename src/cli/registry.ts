@@ -231,6 +231,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./fleet/group.ts')).groupCommand,
   },
   {
+    name: 'secret',
+    group: fleet,
+    summary: 'Secrets: named values for instances and jobs',
+    load: async () => (await import('./access/secret.ts')).secretCommand,
+  },
+  {
     name: 'project',
     group: fleet,
     summary: 'Projects: tenants, their weights and their limits',

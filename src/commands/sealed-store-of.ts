@@ -26,7 +26,7 @@ export async function masterKeysFor(url: string, file: string | undefined): Prom
     return await fileSource(path).read();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    throw new CommandError(exitCodes.usage, `${error.message.replace(/^masterKeyFile/, '--master-key-file')}`, {
+    throw new CommandError(exitCodes.usage, error.message.replace(/^masterKeyFile/, '--master-key-file'), {
       cause: error,
     });
   }

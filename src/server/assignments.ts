@@ -9,6 +9,7 @@ import { ApiError } from '../api/errors.ts';
 import { assignmentOf } from '../core/operations/assignment.ts';
 import { notHeardOf } from '../core/operations/host.ts';
 import { type VolumeByName, volumeAssignmentOf } from '../core/operations/volumes/volume-assignment.ts';
+import type { SecretByName } from '../core/operations/secret-references.ts';
 import type { Cache } from '../core/state/cache.ts';
 import { whyClosed } from '../core/state/cluster-state.ts';
 import { keys, kindOfKey } from '../core/state/keys.ts';
@@ -154,7 +155,13 @@ export class Assignments {
       case undefined: {
         const imageByName = (image: string) => this.#cache.imageByName(image)?.value;
         return {
-          assignment: assignmentOf(allocation, this.#instanceOf(allocation), imageByName, this.#volumeByName),
+          assignment: assignmentOf(
+            allocation,
+            this.#instanceOf(allocation),
+            imageByName,
+            this.#volumeByName,
+            this.#secretByName,
+          ),
         };
       }
     }
@@ -162,6 +169,9 @@ export class Assignments {
 
   readonly #volumeByName: VolumeByName = (project, name) =>
     this.#cache.committed('volume', keys.volume(project, name))?.value;
+
+  readonly #secretByName: SecretByName = (project, name) =>
+    this.#cache.committed('secretValues', keys.secretValues(project, name))?.value.values;
 
   #instanceOf({ value }: Entry<Allocation>) {
     return this.#cache.committed('instance', keys.instance(value.consumer.project, value.consumer.name));

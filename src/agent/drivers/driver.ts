@@ -34,7 +34,7 @@ export interface GuestSpec {
   /** cloud-init user-data (a script, #cloud-config or a MIME archive), passed on as it is. */
   readonly userData: string;
   /** Of a container image: what runs, the first with the network and the ports of all. Absent: one container of `image` alone. */
-  readonly containers?: readonly AssignedContainer[];
+  readonly containers?: readonly GuestContainer[];
   /** Besides its own disk. They belong to the host: a driver never makes or removes one. */
   readonly volumes?: readonly GuestVolume[];
   /**
@@ -43,6 +43,9 @@ export interface GuestSpec {
    */
   readonly runDisk?: string;
 }
+
+/** A container with the values of the secrets that its environment names. */
+export type GuestContainer = Omit<AssignedContainer, 'env'> & { readonly env: Readonly<Record<string, string>> };
 
 /** By which a guest finds the disk with its program. */
 export const runDiskSerial = 'berth-run';

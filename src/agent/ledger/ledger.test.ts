@@ -123,6 +123,17 @@ describe('the ledger', () => {
     await after.close();
   });
 
+  it('writes no value of a secret', async () => {
+    const before = await open();
+    before.apply(put({ secrets: { db: { password: 'hunter22' } } }));
+    expect(before.newestOf(instanceId)?.assignment.secrets).toEqual({ db: { password: 'hunter22' } });
+    await before.close();
+    expect(await readFile(path, 'utf8')).not.toContain('hunter22');
+    const after = await open();
+    expect(after.newestOf(instanceId)?.assignment.secrets).toBeUndefined();
+    await after.close();
+  });
+
   it('is for nobody else to read: user-data may hold secrets', async () => {
     const ledger = await open();
     ledger.apply(sync(assignment()));

@@ -5,6 +5,7 @@ import { type Static, Type } from 'typebox';
 import { Assignment, type AssignmentEvent, VolumeAssignment } from '../../api/agent-protocol.ts';
 import { matches } from '../../api/parse.ts';
 import { type Buggify, neverBuggify } from '../../base/buggify.ts';
+import { withoutValues } from '../guests/secret-values.ts';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 
@@ -238,7 +239,9 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   };
 
   const encode = (): string => {
-    const all = [...entries.values()].flatMap((incarnations) => [...incarnations.values()]);
+    const all = [...entries.values()].flatMap((incarnations) =>
+      [...incarnations.values()].map((entry) => ({ ...entry, assignment: withoutValues(entry.assignment) })),
+    );
     const ofVolumes = volumes.size === 0 ? {} : { volumes: [...volumes.values()] };
     return `${JSON.stringify({ version: 1, ...owner, entries: all, ...ofVolumes } satisfies Static<typeof Stored>)}\n`;
   };

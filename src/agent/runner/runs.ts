@@ -8,6 +8,7 @@ import { describeError, type Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import type { Driver, Guest } from '../drivers/driver.ts';
 import { DriverError } from '../host/driver-error.ts';
+import { lacksValues, valuesIn, withValues } from '../guests/secret-values.ts';
 import type { RunFiles } from './files/run-files.ts';
 import { bootstrapScript } from './guest/bootstrap.ts';
 import { runDiskEntries } from './guest/run-disk.ts';
@@ -47,7 +48,7 @@ export interface PreparedRun {
   release(): Promise<void>;
 }
 
-type Assigned = Pick<Assignment, 'instanceId' | 'incarnation' | 'run'>;
+type Assigned = Pick<Assignment, 'instanceId' | 'incarnation' | 'run' | 'secrets'>;
 
 const defaults = { logBytesMax: 64 * 1024 * 1024, artifactsBytesMax: 1024 * 1024 * 1024 };
 
@@ -77,8 +78,9 @@ export class Runs {
 
   /** Before its guest is created; repeated when that was interrupted. Undefined: it has none. Throws `DriverError`. */
   async prepare(assigned: Assigned, driver: Driver, signal: AbortSignal): Promise<PreparedRun | undefined> {
-    const { instanceId, incarnation, run } = assigned;
+    const { instanceId, incarnation, run, secrets } = assigned;
     if (run === undefined) return undefined;
+    const env = withValues(run.env, secrets);
     this.#check(run, driver);
     if (this.#keeperOf(assigned) === undefined) {
       await this.forget(instanceId);
@@ -92,12 +94,15 @@ export class Runs {
     const { repo } = run;
     const { files, fetchRepository } = this.#parts;
     const addTree = repo === undefined ? undefined : async (path: string) => fetchRepository?.(repo, path, signal);
-    const runDisk = await files.makeDisk(instanceId, runDiskEntries(run), addTree);
+    const runDisk = await files.makeDisk(instanceId, runDiskEntries({ ...run, env }), addTree);
     return { runDisk, userData: bootstrapScript, release: () => files.removeDisk(instanceId) };
   }
 
   /** The assignment or the guest has changed, or may have. */
   look(assigned: Assigned, guest: Guest | undefined, driver: Driver): void {
+    // Output that comes before the values are known could not be masked: it waits in the guest.
+    if (lacksValues(assigned)) return;
+    this.#keeperOf(assigned)?.mask(valuesIn(assigned.secrets));
     const same = guest?.incarnation === assigned.incarnation;
     this.#keeperOf(assigned)?.look(same ? guest : undefined, driver);
   }

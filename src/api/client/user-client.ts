@@ -1,7 +1,7 @@
 // The typed client of the API for users' programs. It must not import a schema at run time: without schemas the command line
 // starts in a third of the time.
 
-import type { MasterKeyStatus } from '../master-keys.ts';
+import type { MasterKeyStatus } from '../routes/master-keys.ts';
 import type { VerifyReport, VerifyRequest } from '../verify.ts';
 import type { Candidates } from '../candidates.ts';
 import type { Capacity } from '../capacity.ts';

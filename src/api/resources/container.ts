@@ -4,6 +4,7 @@
 import { type Static, Type } from 'typebox';
 import { GuestPort } from './guest.ts';
 import { DottedName, Name } from './metadata.ts';
+import { SecretReference } from './secret.ts';
 
 const closed = { additionalProperties: false } as const;
 
@@ -13,10 +14,11 @@ const Words = Type.Array(Word, { maxItems: 256 });
 
 export const ContainerEnv = Type.Record(
   Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_.-]{0,127}$', description: 'letters, digits, "_", "." and "-"' }),
-  Type.String({ pattern: '^[^\\u0000]*$', maxLength: 32_768 }),
+  Type.Union([Type.String({ pattern: '^[^\\u0000]*$', maxLength: 32_768 }), SecretReference]),
   { default: {}, maxProperties: 128, additionalProperties: false },
 );
-export type ContainerEnv = Readonly<Record<string, string>>;
+/** Values, and references to values of secrets. */
+export type Env = Readonly<Record<string, string | SecretReference>>;
 
 export const ContainerPort = Type.Object(
   {
@@ -37,7 +39,7 @@ export const Container = Type.Object(
       Type.Array(Word, { minItems: 1, maxItems: 256, description: "replaces the image's entrypoint" }),
     ),
     args: Type.Optional({ ...Words, description: "replaces the image's command" }),
-    env: ContainerEnv,
+    env: Type.Unsafe<Env>(ContainerEnv),
     ports: Type.Array(ContainerPort, { default: [], maxItems: 64 }),
     cpus: Type.Optional(
       Type.Number({

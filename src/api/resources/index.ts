@@ -10,6 +10,7 @@ import { type Job, jobDefinition } from './job.ts';
 import { type Pool, poolDefinition } from './pool.ts';
 import { type Project, projectDefinition } from './project.ts';
 import { type Role, roleDefinition } from './role.ts';
+import { type Secret, secretDefinition } from './secret.ts';
 import { type Size, sizeDefinition } from './size.ts';
 import { type Task, taskDefinition } from './task.ts';
 import { type Token, tokenDefinition } from './token.ts';
@@ -29,6 +30,7 @@ export const resourceDefinitions = {
   token: tokenDefinition,
   role: roleDefinition,
   binding: bindingDefinition,
+  secret: secretDefinition,
   event: eventDefinition,
 } as const;
 
@@ -46,6 +48,7 @@ export interface ResourceByKind {
   token: Token;
   role: Role;
   binding: Binding;
+  secret: Secret;
   event: Event;
 }
 

@@ -2,7 +2,7 @@
 // and reports it; it knows nothing of jobs, which are a matter of the control plane.
 
 import { type Static, Type } from 'typebox';
-import { ContainerEnv } from './container.ts';
+import { ContainerEnv, type Env } from './container.ts';
 
 const closed = { additionalProperties: false } as const;
 
@@ -50,9 +50,9 @@ export const runFields = {
   repo: Type.Optional(
     Type.Unsafe<RunRepository>({ ...RunRepository, description: 'the work directory has the files of this commit' }),
   ),
-  env: Type.Unsafe<Readonly<Record<string, string>>>({
+  env: Type.Unsafe<Env>({
     ...ContainerEnv,
-    description: 'environment variables of the program',
+    description: 'environment variables of the program: values, or { secret, key }',
   }),
   artifacts: Type.Array(
     Type.String({

@@ -61,6 +61,7 @@ export const resourceSchemas: Readonly<Record<Kind, ResourceSchemas>> = {
   token: schemasOf(resourceDefinitions.token),
   role: schemasOf(resourceDefinitions.role),
   binding: schemasOf(resourceDefinitions.binding),
+  secret: schemasOf(resourceDefinitions.secret),
   event: schemasOf(resourceDefinitions.event),
 };
 

@@ -1,6 +1,6 @@
 // Routes about the store as a whole: its consistency and its backup.
 
-import { MasterKeyStatus } from '../master-keys.ts';
+import { MasterKeyStatus } from './master-keys.ts';
 import { VerifyReport, VerifyRequest } from '../verify.ts';
 import { json, needs, route } from './route.ts';
 

@@ -23,6 +23,7 @@ export interface JobOptions {
   readonly disk?: string;
   readonly driver?: string;
   readonly env: readonly string[];
+  readonly envSecret: readonly string[];
   readonly envFile: readonly string[];
   readonly repo?: string;
   readonly commit?: string;
@@ -54,6 +55,12 @@ export function withJobOptions(command: Command): Command {
     .option(
       '-e, --env <name=value>',
       'environment variable of the command; NAME alone reads the value from this environment; may be repeated',
+      collect,
+      [],
+    )
+    .option(
+      '--env-secret <name=secret/key>',
+      'a variable with a value of a secret, which is masked in the log; may be repeated',
       collect,
       [],
     )

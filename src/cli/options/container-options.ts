@@ -2,7 +2,7 @@
 // containers.
 
 import type { Command } from 'commander';
-import type { Container } from '../../api/resources/container.ts';
+import type { Container, Env } from '../../api/resources/container.ts';
 import { type InstanceSpec, InstanceSpec as InstanceSpecSchema } from '../../api/resources/instance.ts';
 import { nearest } from '../../api/nearest.ts';
 import { isRecord } from '../../base/is-record.ts';
@@ -16,6 +16,7 @@ export interface ContainerOptions {
   readonly command: readonly string[];
   readonly arg: readonly string[];
   readonly env: readonly string[];
+  readonly envSecret: readonly string[];
   readonly envFile: readonly string[];
   readonly file?: string;
 }
@@ -31,6 +32,12 @@ export function withContainerOptions(command: Command): Command {
       [],
     )
     .option('--env-file <file>', 'lines of NAME=VALUE; - reads standard input; may be repeated', collect, [])
+    .option(
+      '--env-secret <name=secret/key>',
+      'a variable with a value of a secret, which only the guest gets; may be repeated',
+      collect,
+      [],
+    )
     .option('-f, --file <file>', 'YAML with more fields of the spec, such as containers; flags override it');
 }
 
@@ -72,9 +79,9 @@ export async function fileSpecOf(cli: Cli, path: string | undefined): Promise<Re
 /** The environment that `--env` and `--env-file` name. */
 export async function envOf(
   cli: Cli,
-  { env, envFile }: Pick<ContainerOptions, 'env' | 'envFile'>,
-): Promise<Record<string, string>> {
-  const found = new Map<string, string>();
+  { env, envFile, envSecret }: Pick<ContainerOptions, 'env' | 'envFile' | 'envSecret'>,
+): Promise<Env> {
+  const found = new Map<string, Env[string]>();
   for (const path of envFile) {
     const text = await readTextFile(cli, path, { what: 'an environment', bytesMax: 1024 * 1024 });
     for (const [i, line] of text.split(/\r?\n/).entries()) {
@@ -95,6 +102,12 @@ export async function envOf(
         throw usageError(`--env ${pair}: this environment has no such variable`, 'write --env NAME=VALUE');
       found.set(pair, value);
     }
+  }
+  for (const pair of envSecret) {
+    const [, name, secret, key] = /^([^=]+)=([^/]+)\/(.+)$/.exec(pair) ?? [];
+    if (name === undefined || secret === undefined || key === undefined)
+      throw usageError(`--env-secret cannot be "${pair}"`, 'write --env-secret NAME=SECRET/KEY');
+    found.set(name, { secret, key });
   }
   return Object.fromEntries(found);
 }

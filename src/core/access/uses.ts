@@ -3,6 +3,7 @@
 
 import type { AnyResource } from '../../api/resources/index.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
+import { type NamingSpec, secretsNamedBy } from '../operations/secret-references.ts';
 import type { Question } from './question.ts';
 
 export interface Use {
@@ -13,12 +14,13 @@ export interface Use {
   readonly name: string;
 }
 
-type Fields = Partial<Pick<InstanceSpec, 'size' | 'priority' | 'preemption' | 'volumes'>> & {
-  readonly image?: string | undefined;
-  readonly label?: string | undefined;
-  readonly source?: { readonly volume: string } | undefined;
-  readonly placement?: { readonly pool?: string | undefined; readonly task?: string | undefined } | undefined;
-};
+type Fields = NamingSpec &
+  Partial<Pick<InstanceSpec, 'size' | 'priority' | 'preemption' | 'volumes'>> & {
+    readonly image?: string | undefined;
+    readonly label?: string | undefined;
+    readonly source?: { readonly volume: string } | undefined;
+    readonly placement?: { readonly pool?: string | undefined; readonly task?: string | undefined } | undefined;
+  };
 
 /** The uses of the spec of an instance, job, task or volume in a project; none for other kinds. */
 export function usesOf(resource: AnyResource, project: string): Use[] {
@@ -49,6 +51,7 @@ function usesOfFields(spec: Fields, project: string): Use[] {
   if (spec.preemption === 'LowerPriority') use('priority', spec.preemption, 'spec.preemption');
   for (const [i, { name }] of (spec.volumes ?? []).entries()) use('volume', name, `spec.volumes[${i}].name`);
   use('volume', spec.source?.volume, 'spec.source.volume');
+  for (const { secret, field } of secretsNamedBy(spec)) use('secret', secret, field);
   return uses;
 }
 

@@ -12,6 +12,7 @@ import { conditionOf } from '../state/conditions.ts';
 import { hostLost, restored } from '../state/guest-phase.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry } from '../state/snapshot.ts';
+import { type SecretByName, secretValuesFor } from './secret-references.ts';
 import { type VolumeByName, volumesAssigned } from './volumes/volume-assignment.ts';
 
 export function assignmentOf(
@@ -19,6 +20,7 @@ export function assignmentOf(
   instance: Entry<Instance> | undefined,
   imageByName: (name: string) => Image | undefined = () => undefined,
   volumeByName: VolumeByName = () => undefined,
+  secretByName: SecretByName = () => undefined,
 ): Assignment {
   const { consumer, driver, amounts } = allocation.value;
   const current = instance && instance.value.metadata.id === consumer.id ? instance : undefined;
@@ -27,6 +29,7 @@ export function assignmentOf(
   const image = spec && imageByName(spec.image);
   const volumes = current && spec?.volumes ? volumesAssigned(current.value, allocation.value.host, volumeByName) : [];
   const assigned = current?.value.status.assigned ?? held;
+  const secrets = spec && secretValuesFor(consumer.project, spec, secretByName);
   const startAgain = current?.value.status.startAgain;
   return {
     instanceId: consumer.id,
@@ -49,6 +52,7 @@ export function assignmentOf(
     ...(spec?.run ? { run: spec.run } : {}),
     ...(spec && image && isContainerImage(image.spec) ? { containers: containersOf(spec, image, imageByName) } : {}),
     ...(volumes.length > 0 ? { volumes } : {}),
+    ...(secrets === undefined ? {} : { secrets }),
     stopGraceMs: spec?.stopGraceMs ?? 0,
     ...(startAgain === undefined ? {} : { startAgain }),
   };

@@ -20,6 +20,7 @@ import type { Decision } from './decision.ts';
 import { assertPlacementRules } from './placement-rules.ts';
 import { equalJson } from '../../base/equal-json.ts';
 import { existing, replacedMetadata } from './replace.ts';
+import { assertSecretsExist } from './secret-references.ts';
 import { startAgain } from './start-again.ts';
 import { assertTaskToTake } from './task-to-take.ts';
 
@@ -29,6 +30,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   if (earlier) return earlier;
   assertAskable(snapshot, input);
   assertRun(snapshot, input.spec);
+  assertSecretsExist(snapshot, input.project, input.spec);
   if (input.spec.powerState === 'suspended')
     throw new ApiError('InvalidRequest', 'a new instance can be running or stopped; suspend it once it runs', {
       field: 'spec.powerState',

@@ -31,6 +31,8 @@ const folders = {
   hostGeneration: 'host-generations',
   joinToken: 'join-tokens',
   spentIdToken: 'spent-id-tokens',
+  secret: 'secrets',
+  secretValues: 'secret-values',
   dataKey: 'data-keys',
   cluster: 'cluster',
   leader: 'leader',
@@ -101,6 +103,8 @@ export const keys = {
   hostCertificate: (host: string): string => `host-certificates/${host}`,
   hostGeneration: (host: string): string => `host-generations/${host}`,
   joinToken: (id: string): string => `join-tokens/${id}`,
+  secret: (project: string, name: string): string => `secrets/${project}/${name}`,
+  secretValues: (project: string, name: string): string => `secret-values/${project}/${name}`,
   dataKey: (id: string): string => `data-keys/${id}`,
   cluster: 'cluster/this',
   leader: 'leader/current',
@@ -157,6 +161,10 @@ export function keyOf(record: AnyRecord): string {
       return keys[record.kind](record.host);
     case 'joinToken':
       return keys.joinToken(record.id);
+    case 'secret':
+      return keys.secret(record.metadata.project, record.metadata.name);
+    case 'secretValues':
+      return keys.secretValues(record.project, record.name);
     case 'dataKey':
       return keys.dataKey(record.id);
     case 'authority':

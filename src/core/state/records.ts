@@ -267,7 +267,17 @@ export interface DataKey {
   readonly createdAtMs: number;
 }
 
+/** The values of a secret: apart from the resource, which is shown. */
+export interface SecretValues {
+  readonly kind: 'secretValues';
+  readonly project: string;
+  readonly name: string;
+  readonly secretId: string;
+  readonly values: Readonly<Record<string, string>>;
+}
+
 interface InternalByKind {
+  secretValues: SecretValues;
   auditHead: AuditHeadRecord;
   authority: Authority;
   hostCertificate: HostCertificate;

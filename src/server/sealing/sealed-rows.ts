@@ -8,7 +8,7 @@
 
 import { isSealed, type Place, type Sealed, type Sealer, Unopenable } from '../../base/sealed.ts';
 import { isRecord } from '../../base/is-record.ts';
-import { keys, kindOfKey } from '../../core/state/keys.ts';
+import { keys, kindOfKey, prefixOf } from '../../core/state/keys.ts';
 import { mayHoldSecrets } from './may-hold-secrets.ts';
 
 const head = Buffer.from('{"kind":"sealed","schemaVersion":2,"value":"');
@@ -19,7 +19,7 @@ export function mustBeSealed(key: string, value: Uint8Array): boolean {
   return mayHoldSecrets(key, value) || key.startsWith(secretPrefix) || key === keys.authority || key === keys.cluster;
 }
 
-const secretPrefix = 'secrets/';
+const secretPrefix = prefixOf('secretValues');
 
 export function sealRow(key: string, value: Uint8Array, sealer: Sealer): Uint8Array {
   if (key === keys.cluster)

@@ -7,7 +7,6 @@ import type { Clock, Timer } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { kindOfKey } from '../../core/state/keys.ts';
 import type { Change, Plan } from '../../core/state/plan.ts';
-import type { AnyRecord } from '../../core/state/records.ts';
 import type { Entry } from '../../core/state/snapshot.ts';
 import type { Decider } from '../decide.ts';
 import type { Sealing } from './open-sealing.ts';
@@ -40,7 +39,7 @@ export class SealingUpkeep {
   }
 
   start(): void {
-    this.#timer = this.#parts.clock.setTimer(everyMs, () => (this.#working = this.#tick()), { background: true });
+    this.#timer = this.#parts.clock.setTimer(everyMs, () => void (this.#working = this.#tick()), { background: true });
   }
 
   async stop(): Promise<void> {
@@ -98,7 +97,7 @@ export class SealingUpkeep {
     }
   }
 
-  #committed(key: string): Entry<AnyRecord> | undefined {
+  #committed(key: string): Entry | undefined {
     const kind = kindOfKey(key);
     return kind && this.#parts.decider.cache.committed(kind, key);
   }

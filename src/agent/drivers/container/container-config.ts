@@ -2,8 +2,8 @@
 // the host that programs need; input of its owner is data, never an option of the engine.
 
 import { type ContainerReference, engineReference, readContainerReference } from '../../../api/container-reference.ts';
-import type { AssignedContainer, GuestPort } from '../../../api/agent-protocol.ts';
-import type { GuestSpec } from '../driver.ts';
+import type { GuestPort } from '../../../api/agent-protocol.ts';
+import type { GuestContainer, GuestSpec } from '../driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
 
 export const labels = {
@@ -17,13 +17,13 @@ export const labels = {
 export const containerName = (instanceId: string, name: string): string => `berth-${instanceId}-${name}`;
 
 /** Adds the single container of a guest whose owner named none. */
-export function withContainers(spec: GuestSpec): GuestSpec & { readonly containers: readonly AssignedContainer[] } {
+export function withContainers(spec: GuestSpec): GuestSpec & { readonly containers: readonly GuestContainer[] } {
   const { imageName, image } = spec;
   return { ...spec, containers: spec.containers ?? [{ name: 'main', imageName, image, env: {} }] };
 }
 
 /** Throws `ImageUnavailable` or `ImageInvalid`. */
-export function referenceOf({ name, imageName, image }: AssignedContainer): ContainerReference {
+export function referenceOf({ name, imageName, image }: GuestContainer): ContainerReference {
   if (image === undefined)
     throw new DriverError('ImageUnavailable', `image "${imageName}" of container "${name}" does not exist any more`);
   const read = image.format === 'container' ? readContainerReference(image.source) : undefined;
@@ -32,7 +32,7 @@ export function referenceOf({ name, imageName, image }: AssignedContainer): Cont
   throw new DriverError('ImageInvalid', `cannot run image "${imageName}" in container "${name}": ${fault}`);
 }
 
-export const referenceText = (container: AssignedContainer): string => engineReference(referenceOf(container));
+export const referenceText = (container: GuestContainer): string => engineReference(referenceOf(container));
 
 /**
  * Capabilities that Docker gives by default and podman does not: device files, raw sockets and the kernel's audit log
@@ -55,7 +55,7 @@ export interface ContainerPlace {
 }
 
 /** For `ContainerCreate` of the Docker API. */
-export function containerConfig(spec: GuestSpec, container: AssignedContainer, place: ContainerPlace): unknown {
+export function containerConfig(spec: GuestSpec, container: GuestContainer, place: ContainerPlace): unknown {
   const { command, args, env, name } = container;
   const memoryBytes = (container.memoryMiB ?? spec.memoryMiB) * 1024 * 1024;
   return {

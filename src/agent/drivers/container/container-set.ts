@@ -1,10 +1,10 @@
 // The containers of a guest as a set on the engine: created, killed and removed together. A container without our labels is
 // never touched.
 
-import type { AssignedContainer, GuestPort } from '../../../api/agent-protocol.ts';
+import type { GuestPort } from '../../../api/agent-protocol.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { DriverError } from '../../host/driver-error.ts';
-import type { GuestSpec } from '../driver.ts';
+import type { GuestContainer, GuestSpec } from '../driver.ts';
 import { containerConfig, containerName, labels, referenceText } from './container-config.ts';
 import type { Engine } from './engine.ts';
 import type { EngineContainer, ListedContainer } from './engine-answers.ts';
@@ -14,7 +14,7 @@ import type { PulledImage } from './pull.ts';
 
 /** The inputs of a creation that is under way. No record holds them: environments may be secret. */
 export interface Creation {
-  readonly spec: GuestSpec & { readonly containers: readonly AssignedContainer[] };
+  readonly spec: GuestSpec & { readonly containers: readonly GuestContainer[] };
   readonly images: ReadonlyMap<string, PulledImage>;
 }
 

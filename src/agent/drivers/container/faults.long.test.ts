@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Type } from 'typebox';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { AssignedContainer } from '../../../api/agent-protocol.ts';
+
 import { sleep } from '../../../base/clock.ts';
 import { createManualClock } from '../../../base/manual-clock.ts';
 import { system, systemClock } from '../../../base/system.ts';
@@ -11,7 +11,7 @@ import { followLog } from '../../access/guest-log.ts';
 import { atEveryStep } from '../../test-every-step.ts';
 import type { Life } from '../../test-life.ts';
 import { untilGuest } from '../conformance.ts';
-import type { Driver, GuestSpec } from '../driver.ts';
+import type { Driver, GuestContainer, GuestSpec } from '../driver.ts';
 import { containerTalk } from '../test-engine-talks.ts';
 import { containerName, labels } from './container-config.ts';
 import { EngineClient } from './engine-client.ts';
@@ -51,14 +51,14 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
     await driver.recover();
   };
   const guestOf = ({ instanceId }: GuestSpec) => driver.guests().find((guest) => guest.instanceId === instanceId);
-  const container = (name: string, change: Partial<AssignedContainer> = {}): AssignedContainer => ({
+  const container = (name: string, change: Partial<GuestContainer> = {}): GuestContainer => ({
     name,
     imageName: 'obedient',
     image: host.imageSpec('obedient'),
     env: {},
     ...change,
   });
-  const shell = (name: string, script: string, change: Partial<AssignedContainer> = {}): AssignedContainer =>
+  const shell = (name: string, script: string, change: Partial<GuestContainer> = {}): GuestContainer =>
     container(name, { command: ['/bin/sh', '-c'], args: [script], ...change });
   /** Until it ends in `end`, or the guest does. */
   const logUpTo = async ({ instanceId }: GuestSpec, end: string): Promise<string> => {

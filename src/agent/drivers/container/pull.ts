@@ -1,9 +1,9 @@
 // Pulls a container image, unless the engine has it already, and returns its id and digest. A tag that the engine has is not
 // pulled again: a new image needs a new tag, or is named by its digest.
 
-import type { AssignedContainer } from '../../../api/agent-protocol.ts';
 import { describeError } from '../../../base/log.ts';
 import type { SharedWork } from '../../../base/concurrency/shared-work.ts';
+import type { GuestContainer } from '../driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import { referenceText } from './container-config.ts';
 import type { Engine } from './engine.ts';
@@ -22,7 +22,7 @@ export type Pulls = SharedWork<PullLine, void>;
 
 export async function pullImage(
   { engine, pulls }: { readonly engine: Engine; readonly pulls: Pulls },
-  container: AssignedContainer,
+  container: GuestContainer,
   call: { readonly signal: AbortSignal; readonly onProgress: (progress: string) => void },
 ): Promise<PulledImage> {
   const reference = referenceText(container);

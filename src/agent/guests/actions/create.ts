@@ -8,6 +8,7 @@ import type { GuestFailure, LedgerEntry } from '../../ledger/ledger.ts';
 import { codeOf, driverMissing, fail, failUnlessRecorded } from '../failure.ts';
 import { releaseVolumes, takeVolumes } from '../guest-volumes.ts';
 import type { GuestParts } from '../parts.ts';
+import { lacksValues, withValues } from '../secret-values.ts';
 
 export async function create(parts: GuestParts, entry: LedgerEntry): Promise<Step> {
   const { assignment } = entry;
@@ -16,6 +17,7 @@ export async function create(parts: GuestParts, entry: LedgerEntry): Promise<Ste
     fail(parts, entry, failure);
     return 'go-on';
   }
+  if (lacksValues(assignment)) return 'rest'; // they come with the next assignments
   const volumes = takeVolumes(parts, assignment);
   if (volumes === undefined) return 'rest';
   const { instanceId, incarnation, name } = assignment;
@@ -70,7 +72,7 @@ interface Given {
 
 function specOf(assignment: Assignment, { image, volumes, program }: Given): GuestSpec {
   const { instanceId, incarnation, name, project, hostname, cpus, memoryMiB, diskGiB, imageName } = assignment;
-  const { ports, sshKeys, userData, containers } = assignment;
+  const { ports, sshKeys, userData, containers, secrets } = assignment;
   return {
     instanceId,
     incarnation,
@@ -86,7 +88,9 @@ function specOf(assignment: Assignment, { image, volumes, program }: Given): Gue
     sshKeys,
     userData: program?.userData ?? userData,
     ...(program === undefined ? {} : { runDisk: program.runDisk }),
-    ...(containers === undefined ? {} : { containers }),
+    ...(containers === undefined
+      ? {}
+      : { containers: containers.map((each) => ({ ...each, env: withValues(each.env, secrets) })) }),
     ...(volumes.length === 0 ? {} : { volumes }),
   };
 }

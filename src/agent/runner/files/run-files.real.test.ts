@@ -62,7 +62,7 @@ const run: RunSpec = {
 describe('the disk of a run', () => {
   it('unpacks to the program and the files of the commit', async () => {
     const files = createHostRunFiles({ directory: join(directory, 'runs') });
-    const disk = await files.makeDisk(id, runDiskEntries(run), async (path) => {
+    const disk = await files.makeDisk(id, runDiskEntries({ ...run, env: {} }), async (path) => {
       await mkdir(join(directory, 'work'));
       await writeFile(join(directory, 'work', 'README'), 'read me\n');
       execFileSync('tar', ['cf', path, '-C', directory, 'work']);
@@ -91,7 +91,7 @@ describe('the disk of a run', () => {
 
   it('is not there when the commit could not be fetched', async () => {
     const files = createHostRunFiles({ directory: join(directory, 'runs') });
-    const failing = files.makeDisk(id, runDiskEntries(run), async (path) => {
+    const failing = files.makeDisk(id, runDiskEntries({ ...run, env: {} }), async (path) => {
       await writeFile(path, 'half');
       throw new Error('no such commit');
     });

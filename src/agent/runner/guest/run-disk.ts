@@ -6,7 +6,10 @@ import { runnerScript } from './runner-script.ts';
 /** By which a guest that sees no serial number knows the disk: the name of its first file. */
 const markerName = 'berth-run';
 
-export function runDiskEntries(run: RunSpec): Buffer {
+/** With the values of secrets. */
+type ProgramToRun = Omit<RunSpec, 'env'> & { readonly env: Readonly<Record<string, string>> };
+
+export function runDiskEntries(run: ProgramToRun): Buffer {
   const files: readonly (readonly [string, string, number])[] = [
     [markerName, '', 0o600],
     ['runner.sh', runnerScript, 0o700],
@@ -22,7 +25,7 @@ export function runDiskEntries(run: RunSpec): Buffer {
 export const treePrefix = 'work/';
 
 /** Lines for the shell that starts the program. */
-function environmentOf({ env, repo }: RunSpec): string {
+function environmentOf({ env, repo }: ProgramToRun): string {
   const facts: Record<string, string> =
     repo === undefined ? {} : { REPO_URL: repo.url, COMMIT_SHA: repo.commit, JOB_FILE: repo.path ?? runPathDefault };
   const own = Object.entries(facts).flatMap(([name, value]) => [

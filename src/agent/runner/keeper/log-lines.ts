@@ -22,10 +22,13 @@ export function logLine(line: {
 /** The lines of one stream. What is no whole line yet stays here until the rest comes, or until it is flushed. */
 export class LogLines {
   readonly #stream: LogStream;
+  readonly #mask: (text: Buffer) => Buffer;
   #rest: Buffer = Buffer.alloc(0);
 
-  constructor(stream: LogStream) {
+  /** `mask`: of the text of each line, before it is written. */
+  constructor(stream: LogStream, mask: (text: Buffer) => Buffer = (text) => text) {
     this.#stream = stream;
+    this.#mask = mask;
   }
 
   /** Bytes that are in no line yet. */
@@ -70,7 +73,7 @@ export class LogLines {
     return at;
   }
 
-  #line(atMs: number, tag: LogTag, text: Uint8Array): Buffer {
-    return logLine({ atMs, stream: this.#stream, tag, text });
+  #line(atMs: number, tag: LogTag, text: Buffer): Buffer {
+    return logLine({ atMs, stream: this.#stream, tag, text: this.#mask(text) });
   }
 }

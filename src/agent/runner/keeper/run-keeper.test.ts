@@ -55,6 +55,44 @@ describe('RunKeeper', () => {
     await world.until(() => world.sent.log.includes('stdout P password: \n'));
   });
 
+  const naming = { env: { TOKEN: { secret: 'ci', key: 'token' } } };
+  const printing: FakeProgram = {
+    output: [
+      ['stdout', 'it is hunt'],
+      ['stdout', 'er22\n'],
+    ],
+    exitCode: 0,
+  };
+
+  it('masks the values of secrets in the log, on the host too', async () => {
+    const world = new RunWorld(printing, naming);
+    world.assigned = { ...world.assigned, secrets: { ci: { token: 'hunter22' } } };
+    await world.begin();
+    await world.start();
+    await world.ended();
+    expect(world.texts().stdout).toBe('it is ***\n');
+    const kept = [...(world.memory.get(instanceId) ?? [])].filter(([name]) => name !== 'disk');
+    for (const [, bytes] of kept) expect(Buffer.from(bytes).toString()).not.toContain('hunter22');
+  });
+
+  it('takes no output while it does not know the values to mask', async () => {
+    const world = new RunWorld(printing, naming);
+    const { secrets: _, ...without } = world.assigned;
+    world.assigned = { ...without, secrets: { ci: { token: 'hunter22' } } };
+    await world.begin();
+    await world.runs?.prepare(world.assigned, world.driver, new AbortController().signal);
+    await world.runs?.close();
+    world.assigned = without; // the agent starts again, and has not heard of the control plane yet
+    await world.begin();
+    await world.start();
+    await world.clock.advanceSettled(60_000, system.turn);
+    expect(world.sent.log).toBe('');
+    world.assigned = { ...without, secrets: { ci: { token: 'hunter22' } } };
+    world.setGuest('running'); // looks again
+    await world.ended();
+    expect(world.texts().stdout).toBe('it is ***\n');
+  });
+
   it('ends a program whose time is over', async () => {
     const world = await started({ output: [['stdout', 'x\n']], endless: 'heeds' }, { timeLimitMs: 5000 });
     await world.ended();

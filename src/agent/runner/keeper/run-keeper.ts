@@ -67,6 +67,11 @@ export class RunKeeper {
     return statusOfRun(this.#store.record, this.#spec);
   }
 
+  /** These values of secrets are masked in the log from now on. */
+  mask(values: readonly string[]): void {
+    this.#output.mask(values);
+  }
+
   /** What its driver shows of the guest now. */
   look(guest: Guest | undefined, driver: Driver): void {
     this.#guest = guest;

@@ -3,6 +3,7 @@
 
 import { type GuestFrame, type RunStream, runStreams } from '../protocol.ts';
 import { LogLines, logLine, type LogStream } from './log-lines.ts';
+import { maskOf } from './mask.ts';
 import type { RunStore } from './run-store.ts';
 
 export interface OutputLimits {
@@ -13,7 +14,8 @@ export interface OutputLimits {
 export class RunOutput {
   readonly #store: RunStore;
   readonly #limits: OutputLimits;
-  #lines = { stdout: new LogLines('stdout'), stderr: new LogLines('stderr') };
+  #mask = maskOf([]);
+  #lines = this.#newLines();
   /** Of each stream, in memory or durable. */
   #received: Record<RunStream, number>;
   #acknowledged: Record<RunStream, number>;
@@ -31,9 +33,19 @@ export class RunOutput {
     this.#truncated = store.record.logTruncated;
   }
 
+  /** Before any output is taken. */
+  mask(values: readonly string[]): void {
+    this.#mask = maskOf(values);
+  }
+
+  #newLines(): Record<LogStream, LogLines> {
+    const mask = (text: Buffer): Buffer => this.#mask(text);
+    return { stdout: new LogLines('stdout', mask), stderr: new LogLines('stderr', mask) };
+  }
+
   /** The guest begins again with what is not durable. */
   restart(): void {
-    this.#lines = { stdout: new LogLines('stdout'), stderr: new LogLines('stderr') };
+    this.#lines = this.#newLines();
     this.#received = { ...this.#store.offsets };
     this.#acknowledged = { stdout: 0, stderr: 0, artifacts: 0 };
   }

@@ -159,7 +159,7 @@ export class RunWorld {
   readonly clock: ManualClock = createManualClock();
   readonly memory: RunMemory = new Map();
   readonly sent: Record<RunPart, string> = { log: '', artifacts: '' };
-  readonly assigned: { instanceId: string; incarnation: number; run: RunSpec };
+  assigned: { instanceId: string; incarnation: number; run: RunSpec; secrets?: Record<string, Record<string, string>> };
   runner: FakeRunner;
   runs: Runs | undefined;
   guest: Guest | undefined;

@@ -9,6 +9,7 @@ import { keys } from '../../state/keys.ts';
 import { type Change, unchanged } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
+import { assertSecretsExist } from '../secret-references.ts';
 import { assertAskable } from '../askable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
 import type { Decision } from '../decision.ts';
@@ -69,6 +70,7 @@ function assertRunnable(snapshot: Snapshot, { project, labels, spec }: CreateInp
       'this job names no label, and there is no default label; set spec.label, or default_label in the image map',
       { field },
     );
+  assertSecretsExist(snapshot, project, spec);
   const attempt = attemptSpec(spec);
   try {
     assertAskable(snapshot, { project, labels, spec: attempt });

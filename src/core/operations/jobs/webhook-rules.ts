@@ -1,5 +1,6 @@
 // Which rules of a hook an event matches, and the commit status that the job of each reports to. Pure.
 
+import type { Env } from '../../../api/resources/container.ts';
 import type { ForgeEvent, ForgeEventName } from './webhook-event.ts';
 
 export interface HookRule {
@@ -15,7 +16,7 @@ export interface HookRule {
   readonly size?: string;
   readonly timeoutMs?: number;
   /** Not given to jobs of forks. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Env;
 }
 
 export interface MatchedRule {

@@ -1,6 +1,6 @@
 // `/v1/master-keys`: which master keys the store needs, for a rotation. It never shows a key.
 
-import type { MasterKeyStatus } from '../../../api/master-keys.ts';
+import type { MasterKeyStatus } from '../../../api/routes/master-keys.ts';
 import { storeRoutes } from '../../../api/routes/store.ts';
 import type { Snapshot } from '../../../core/state/snapshot.ts';
 import type { Sealing } from '../../sealing/open-sealing.ts';

@@ -12,6 +12,7 @@ import type { Labels } from '../../../api/resources/metadata.ts';
 import { PoolSpec } from '../../../api/resources/pool.ts';
 import { ProjectSpec } from '../../../api/resources/project.ts';
 import { RoleSpec } from '../../../api/resources/role.ts';
+import { SecretSpec } from '../../../api/resources/secret.ts';
 import { SizeSpec } from '../../../api/resources/size.ts';
 import { TaskSpec } from '../../../api/resources/task.ts';
 import { VolumeSpec } from '../../../api/resources/volume.ts';
@@ -29,6 +30,7 @@ import { createInstance, deleteInstance, replaceInstance } from '../../../core/o
 import { deleteJob } from '../../../core/operations/jobs/job.ts';
 import { submitJob } from '../../../core/operations/jobs/submit-job.ts';
 import { revokeToken } from '../../../core/operations/access/token.ts';
+import { createSecret, deleteSecret, replaceSecret } from '../../../core/operations/secret.ts';
 import { createTask, deleteTask } from '../../../core/operations/task.ts';
 import { createVolume, deleteVolume, replaceVolume } from '../../../core/operations/volumes/volume.ts';
 import type { Context } from '../../../core/state/context.ts';
@@ -115,6 +117,13 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
   role: plainOperations('role', (spec) => parse(RoleSpec, spec, 'spec')),
   binding: plainOperations('binding', (spec) => parse(BindingSpec, spec, 'spec')),
   token: { create: refuse, replace: refuse, delete: revokeToken },
+  secret: {
+    create: (snapshot, input, ctx) =>
+      createSecret(snapshot, { ...input, spec: parse(SecretSpec, input.spec, 'spec') }, ctx),
+    replace: (snapshot, input, ctx) =>
+      replaceSecret(snapshot, { ...input, spec: parse(SecretSpec, input.spec, 'spec') }, ctx),
+    delete: deleteSecret,
+  },
   event: { create: refuse, replace: refuse, delete: refuse },
 };
 

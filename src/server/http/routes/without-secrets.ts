@@ -2,6 +2,7 @@
 // scripts of programs, all of which may hold secrets. Whoever wants those asks for the one resource.
 
 import type { AnyResource } from '../../../api/resources/index.ts';
+import type { Env } from '../../../api/resources/container.ts';
 import type { Instance } from '../../../api/resources/instance.ts';
 import type { Job } from '../../../api/resources/job.ts';
 
@@ -40,6 +41,9 @@ function hiddenProgram<Program extends Pick<Job['spec'], 'env' | 'script'>>(prog
   return { ...program, env: hiddenValues(env), ...(script === undefined ? {} : { script: hiddenValue }) };
 }
 
-function hiddenValues(env: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.keys(env).map((name) => [name, hiddenValue]));
+/** References to secrets are shown: they say where a value is, not what it is. */
+function hiddenValues(env: Env): Env {
+  return Object.fromEntries(
+    Object.entries(env).map(([name, value]) => [name, typeof value === 'string' ? hiddenValue : value]),
+  );
 }
