@@ -185,3 +185,22 @@ it('rotates the master key while the server runs', async () => {
   await writeFile(path, `${text.split('\n')[1]}\n`);
   await expect(start()).rejects.toThrow(`records are encrypted under master key ${current}`);
 });
+
+it('follows the commands of docs/secrets.md', async () => {
+  await start();
+  await writeFile(join(directory, 'password'), planted);
+  const text = await readFile(new URL('../../docs/secrets.md', import.meta.url), 'utf8');
+  const blocks = [...text.matchAll(/```sh\n(berth secret[^`]*)```/g)].map(([, block]) => block ?? '');
+  const lines = blocks.flatMap((block) => block.trim().split('\n'));
+  expect(lines.length).toBeGreaterThan(3);
+  for (const line of lines) {
+    const words = line.replace(/^berth /, '').replace('/etc/team/password', join(directory, 'password'));
+    const { exitCode, said } = await berth(words);
+    expect([line, exitCode]).toEqual([line, 0]);
+    expect(said).not.toContain(planted);
+  }
+  expect((await berth('secret ls')).said).toMatch(/registry +password +3/);
+  expect(await filesWith(planted, data)).toEqual([]);
+  await stop();
+  expect(await filesWith(planted, data)).toEqual([]);
+});
