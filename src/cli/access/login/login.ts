@@ -103,7 +103,7 @@ async function proofOf(
 async function report(cli: Cli, target: LoginTarget, { token, name, user, expiresAtMs }: LoggedIn): Promise<void> {
   const isCurrent = await keepToken(cli, target, { token, tokenName: name });
   const which = isCurrent ? 'it is current' : `"berth context use ${target.name}" switches to it`;
-  const lasts = age(expiresAtMs - cli.clock.nowMs());
+  const lasts = age(expiresAtMs - cli.clock.nowMs() + 30_000); // to the nearest minute
   cli.stdout.write(`logged in to ${target.url} as ${visible(user)} for ${lasts}; context ${target.name}: ${which}\n`);
   if (cli.environment['BERTH_TOKEN'])
     cli.stderr.write('berth: BERTH_TOKEN is set, and is used instead of this login\n');
