@@ -107,7 +107,7 @@ describe('a login in the browser', () => {
 
   it('listens no longer after the answer', async () => {
     const { address } = await logIn(answer({}));
-    await expect(systemFetch(address.searchParams.get('redirect_uri') ?? '')).rejects.toThrow();
+    await expect(systemFetch(address.searchParams.get('redirect_uri') ?? '')).rejects.toThrow('fetch failed');
   });
 
   it('takes an answer without iss of a provider that does not promise it', async () => {
