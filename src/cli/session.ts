@@ -22,8 +22,10 @@ export interface Session {
 }
 
 /** The server from the flag, then the environment, then the current context. */
-export async function openSession(cli: Cli, command: Command, chosen?: ChosenServer): Promise<Session> {
-  const { context, project: asked } = await chosenContext(cli, serverFlags(command, chosen));
+export async function openSession(cli: Cli, command: Command, chosen?: Chosen): Promise<Session> {
+  const { context: found, project: asked } = await chosenContext(cli, serverFlags(command, chosen?.server));
+  const { token: _token, ...withoutToken } = found;
+  const context: Context = chosen?.anonymous ? withoutToken : found;
   const project = asked ?? context.project ?? 'default';
   if (!projectName.test(project))
     throw usageError(`a project cannot be called "${project}"`, 'use lower-case letters, digits and "-"');
@@ -50,7 +52,13 @@ function serversOf(cli: Cli, urls: readonly string[]): Servers {
   return servers;
 }
 
-/** A server that a command has chosen itself. */
+/** What a command has chosen itself. */
+interface Chosen {
+  readonly server: ChosenServer;
+  /** No token is sent. */
+  readonly anonymous?: true;
+}
+
 export type ChosenServer = { readonly url: string } | { readonly context: string };
 
 function serverFlags(command: Command, chosen: ChosenServer | undefined): GlobalFlags {

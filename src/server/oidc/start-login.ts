@@ -20,7 +20,11 @@ export async function readLogin(
   const oidc = await readOidc(config);
   if (oidc === undefined) return undefined;
   const { Logins } = await import('./logins.ts');
-  return { logins: new Logins(oidc, { web: { fetch, clock }, log }), mint: minting(randomSecret) };
+  return {
+    logins: new Logins(oidc, { web: { fetch, clock }, log }),
+    mint: minting(randomSecret),
+    onLoginFailed: (address, reason) => log.info('a login failed', { address, reason }),
+  };
 }
 
 function minting(randomSecret: Machine['randomSecret']): MintToken {

@@ -1,10 +1,12 @@
 // Which server a login is for, and which context keeps its token. A context's token is replaced, never sent to another server.
 
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { trustCertificates } from '../../../base/system.ts';
 import type { Cli } from '../../cli.ts';
 import { type Context, contextFilePath, contextName, readContexts, writeContexts } from '../../context-file.ts';
 import { usageError } from '../../exit-codes.ts';
-import { checkedUrls, type ChosenServer, globalFlags } from '../../session.ts';
+import { checkedUrls, type ChosenServer, globalFlags, withAuthorities } from '../../session.ts';
 
 export interface LoginTarget {
   readonly server: ChosenServer;
@@ -12,10 +14,22 @@ export interface LoginTarget {
   readonly name: string;
   readonly url: string;
   readonly before: Context | undefined;
+  /** Path of the authorities that this login trusts: the context must, too. */
+  readonly ca?: string;
 }
 
 /** The server of the argument, of the flags or of the environment; else that of the current context. */
-export async function loginTarget(cli: Cli, command: Command, given: string | undefined): Promise<LoginTarget> {
+export async function loginTarget(
+  cli: Cli,
+  command: Command,
+  { url: given, ca }: { readonly url: string | undefined; readonly ca: string | undefined },
+): Promise<LoginTarget> {
+  const trusted = ca ?? (cli.environment['BERTH_CA'] || undefined);
+  if (trusted !== undefined) await withAuthorities(trusted, trustCertificates);
+  return { ...(await targetOf(cli, command, given)), ...(trusted === undefined ? {} : { ca: resolve(trusted) }) };
+}
+
+async function targetOf(cli: Cli, command: Command, given: string | undefined): Promise<LoginTarget> {
   const flags = globalFlags(command);
   const { current, contexts } = await readContexts(contextFilePath(cli));
   const known = (name: string): Context | undefined => (Object.hasOwn(contexts, name) ? contexts[name] : undefined);
@@ -57,7 +71,7 @@ function freeName(url: string, taken: readonly string[]): string {
 /** Writes the token of a login into the context. Returns whether the context is the current one. */
 export async function keepToken(
   cli: Cli,
-  { name, url, before }: LoginTarget,
+  { name, url, before, ca }: LoginTarget,
   { token, tokenName }: { readonly token: string; readonly tokenName: string },
 ): Promise<boolean> {
   const path = contextFilePath(cli);
@@ -66,7 +80,7 @@ export async function keepToken(
   const chosen = before === undefined || current === undefined ? name : current;
   await writeContexts(path, {
     current: chosen,
-    contexts: { ...contexts, [name]: { ...before, url, token, tokenName } },
+    contexts: { ...contexts, [name]: { ...before, url, ...(ca === undefined ? {} : { ca }), token, tokenName } },
   });
   return chosen === name;
 }

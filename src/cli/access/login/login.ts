@@ -3,7 +3,7 @@
 
 import { Command } from 'commander';
 import type { LoggedIn, LoginProvider } from '../../../api/routes/login.ts';
-import { createUserClient, type UserClient } from '../../../api/client/user-client.ts';
+import type { UserClient } from '../../../api/client/user-client.ts';
 import { randomSecret, system } from '../../../base/system.ts';
 import type { Cli } from '../../cli.ts';
 import { attempting, usageError } from '../../exit-codes.ts';
@@ -25,6 +25,7 @@ interface LoginOptions {
   readonly idTokenFile?: string;
   readonly workload?: true;
   readonly audience?: string;
+  readonly ca?: string;
 }
 
 export function loginCommand(cli: Cli): Command {
@@ -36,17 +37,16 @@ export function loginCommand(cli: Cli): Command {
     .option('--no-browser', 'print the address without opening it')
     .option('--workload', 'log in as this CI job (GitHub Actions, Forgejo Actions)')
     .option('--audience <text>', "with --workload: the audience of the job's token; default: the URL of the server")
+    .option('--ca <file>', 'PEM file of authorities to trust for https:, besides those that Node trusts')
     .option('--id-token-file <file>', 'log in with the ID token in a file; - reads standard input')
     .action(async (url: string | undefined, options: LoginOptions, command: Command) => {
       refuseMixed(options);
-      const target = await loginTarget(cli, command, url);
-      const { servers } = await openSession(cli, command, target.server);
-      const client = createUserClient({ fetch: cli.fetch, url: servers, userAgent: `berth/${cli.version}` });
+      const target = await loginTarget(cli, command, { url, ca: options.ca });
+      const { client } = await openSession(cli, command, { server: target.server, anonymous: true });
       const proof = await proofOf(cli, client, { target, options });
-      const body = { ...proof };
       const loggedIn = await attempting(
         `log in to ${target.url}`,
-        () => client.json<LoggedIn>('/v1/login', { method: 'POST', body }),
+        () => client.json<LoggedIn>('/v1/login', { method: 'POST', body: proof }),
         { Unauthenticated: 'log in again', Forbidden: 'an admin gives roles with "berth binding create"' },
       );
       await report(cli, target, loggedIn);

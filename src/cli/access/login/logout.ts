@@ -36,7 +36,7 @@ async function revoke(
   command: Command,
   { name, tokenName }: { readonly name: string; readonly tokenName: string },
 ): Promise<boolean> {
-  const { client } = await openSession(cli, command, { context: name });
+  const { client } = await openSession(cli, command, { server: { context: name } });
   return attempting(`revoke the token of context "${name}"`, async () => {
     try {
       await client.delete('token', tokenName);
