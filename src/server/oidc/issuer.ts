@@ -31,7 +31,7 @@ export class Issuer {
   readonly #log: Logger;
   #metadata: { readonly value: ProviderMetadata; readonly readAtMs: number } | undefined;
   #keys: Keys | undefined;
-  #reading: Promise<void> | undefined;
+  #reading: Promise<boolean> | undefined;
   #nextReadMs = Number.NEGATIVE_INFINITY;
   /** Key ids that the issuer does not have, with the time until which it is not asked again. */
   readonly #unknown = new Map<string, number>();
@@ -47,11 +47,11 @@ export class Issuer {
     const kid = header.kid === undefined ? undefined : String(header.kid); // as the token has it: it may be anything
     if (kid !== undefined && kid.length > keyIdMax)
       throw new ApiError('Unauthenticated', `the ID token is refused: its key id is over ${keyIdMax} characters`);
-    if (this.#needsKeys(kid)) await this.#readKeys();
+    const wasAsked = this.#needsKeys(kid) && (await this.#readKeys());
     const keys = this.#keys;
     if (keys === undefined || this.#now() - keys.readAtMs > keysUsableMs)
       throw new ApiError('Unavailable', `the keys of the issuer ${this.url} cannot be read now; try again`);
-    if (kid !== undefined && !keys.ids.has(kid)) this.#rememberUnknown(kid);
+    if (wasAsked && kid !== undefined && !keys.ids.has(kid)) this.#rememberUnknown(kid);
     return keys.find(header, token);
   };
 
@@ -75,24 +75,20 @@ export class Issuer {
   }
 
   #rememberUnknown(kid: string): void {
-    const now = this.#now();
-    if ((this.#unknown.get(kid) ?? 0) > now) return;
     const [oldest] = this.#unknown.keys();
     if (oldest !== undefined && this.#unknown.size >= unknownMax) this.#unknown.delete(oldest);
     this.#unknown.delete(kid); // set again, it comes last
-    // During the cooldown the issuer was not asked for this key: it may be new.
-    const asked = this.#keys !== undefined && this.#keys.readAtMs === now;
-    this.#unknown.set(kid, asked ? now + unknownKeptMs : this.#nextReadMs);
+    this.#unknown.set(kid, this.#now() + unknownKeptMs);
   }
 
-  /** Several callers share one reading. Returns at once during the cooldown. */
-  async #readKeys(): Promise<void> {
-    if (this.#reading === undefined && this.#now() < this.#nextReadMs) return;
+  /** Several callers share one reading. False: they were not read, because that failed, or during the cooldown. */
+  async #readKeys(): Promise<boolean> {
+    if (this.#reading === undefined && this.#now() < this.#nextReadMs) return false;
     this.#reading ??= this.#read().finally(() => (this.#reading = undefined));
-    await this.#reading;
+    return this.#reading;
   }
 
-  async #read(): Promise<void> {
+  async #read(): Promise<boolean> {
     try {
       const { jwksUri } = await this.metadata();
       const { status, json } = await fetchJson(this.#web, jwksUri);
@@ -101,10 +97,12 @@ export class Issuer {
       const ids = new Set(json.keys.flatMap(({ kid }) => (typeof kid === 'string' ? [kid] : [])));
       this.#keys = { find: createLocalJWKSet(json), ids, readAtMs: this.#now() };
       this.#nextReadMs = this.#now() + cooldownMs;
+      return true;
     } catch (error) {
       this.#metadata = undefined; // the keys may be elsewhere now
       this.#nextReadMs = this.#now() + cooldownAfterFailureMs;
       this.#log.warn('the keys of an issuer cannot be read', { issuer: this.url, error: describeError(error) });
+      return false;
     }
   }
 }
