@@ -19,6 +19,7 @@ export const AuditRecord = Type.Object(
     request: Type.Optional(Type.String({ description: 'id of the request' })),
     who: Type.Optional(Type.String({ description: '`admin`, `token/ci`, `host/h1`; absent: no valid credential' })),
     tokenId: Type.Optional(Type.String()),
+    user: Type.Optional(Type.String({ description: '`provider/subject` of the login that the token is from' })),
     address: Type.Optional(Type.String()),
     face: AuditFace,
     verb: Type.String(),

@@ -9,7 +9,7 @@ import { type Assumption, type Cache, isNewEvent } from '../core/state/cache.ts'
 import { whyClosed } from '../core/state/cluster-state.ts';
 import { encodeRecord } from '../core/state/codec.ts';
 import { keys } from '../core/state/keys.ts';
-import type { Plan } from '../core/state/plan.ts';
+import type { Plan, PlanAuthor } from '../core/state/plan.ts';
 import type { AnyRecord } from '../core/state/records.ts';
 import { CommitTurns, unshared } from './commit-turns.ts';
 import { type Condition, type Store, StoreError, type Write } from '../store/store.ts';
@@ -18,7 +18,17 @@ export type CommitOutcome =
   | { readonly ok: true; readonly revision: number }
   | { readonly ok: false; readonly key: string };
 
+/** Writes down who asked for Plans, in the commit that makes these durable. */
+export interface AuthorNotes {
+  noteFor(authors: readonly PlanAuthor[]): Write;
+  /** The commit did not happen. */
+  dropped(authors: readonly PlanAuthor[]): void;
+  /** It is not known whether the commit happened. */
+  inDoubt(authors: readonly PlanAuthor[]): void;
+}
+
 interface Pending {
+  readonly author: PlanAuthor | undefined;
   readonly assumption: Assumption;
   /**
    * Of each change, then of each condition: the token of the uncommitted change on which this one was decided, 0 for none, -1 for what was
@@ -51,6 +61,7 @@ export class Committer {
   /** The records of the newest commit as they were written. */
   #newest: ReadonlyMap<AnyRecord, Uint8Array> = new Map();
   #trouble: ApiError | undefined;
+  #notes: AuthorNotes | undefined;
 
   constructor(parts: { store: Store; cache: Cache; log: Logger; buggify?: Buggify }) {
     this.#store = parts.store;
@@ -63,14 +74,14 @@ export class Committer {
    * Lays the Plan over the cache at once and resolves when it is durable, with all that it rests on. `ok: false` names a condition that did not hold;
    * then nothing was written. Rejects with `ApiError` `StoreFull` or `Unavailable` when the store failed.
    */
-  submit(plan: Plan): Promise<CommitOutcome> {
+  submit(plan: Plan, author?: PlanAuthor): Promise<CommitOutcome> {
     return new Promise((resolve, reject) =>
-      this.enqueue(plan, (fate) => (fate instanceof ApiError ? reject(fate) : resolve(fate))),
+      this.enqueue(plan, (fate) => (fate instanceof ApiError ? reject(fate) : resolve(fate)), author),
     );
   }
 
   /** The same, for many Plans at once, to whom a promise for each would be dear. */
-  enqueue(plan: Plan, told: Told): void {
+  enqueue(plan: Plan, told: Told, author?: PlanAuthor): void {
     const why = plan.changes.length > 0 ? whyClosed(this.#cache) : undefined;
     if (why !== undefined) return told(new ApiError('Unavailable', `nothing can be written: ${why}`));
     // One that changes nothing but rests on something is asked of the store: another control plane may have written what is not heard here yet.
@@ -82,6 +93,7 @@ export class Committer {
     if (!assumed.ok) return told(assumed);
     this.#lastToken = assumed.token;
     this.#queue.push({
+      author,
       assumption: assumed,
       restsOn: assumed.restsOn,
       conditions: none,
@@ -109,6 +121,11 @@ export class Committer {
   /** A record as it was written by the newest commit: for who has just been told of that, and would write the record out again. */
   writtenNow(record: AnyRecord): Uint8Array | undefined {
     return this.#newest.get(record);
+  }
+
+  /** From now on the authors of Plans are written down. */
+  noteAuthors(notes: AuthorNotes): void {
+    this.#notes = notes;
   }
 
   /** How the store failed at the last commit; undefined: it did not. */
@@ -187,12 +204,17 @@ export class Committer {
       writes.push({ key, value });
       if (record && value && 'spec' in record && record.kind !== 'event') written.set(record, value);
     });
+    const authors = this.#notes ? authorsOf(group) : noAuthors;
+    if (authors.length > 0 && this.#notes) writes.push(this.#notes.noteFor(authors));
     try {
       const result = await this.#store.commit(conditions, writes);
+      if (!result.ok) this.#notes?.dropped(authors);
       this.#cache.silence.noteHeard();
       this.#trouble = undefined;
       return result;
     } catch (error) {
+      if (isInDoubt(error)) this.#notes?.inDoubt(authors);
+      else this.#notes?.dropped(authors);
       this.#fail(group, error);
       return 'failed';
     }
@@ -330,6 +352,17 @@ function conditionedOn(pending: Pending, written: ReadonlyMap<number, Plan>, rev
 }
 
 const none: readonly Condition[] = [];
+const noAuthors: readonly PlanAuthor[] = [];
+
+/** Of the Plans that change something. */
+function authorsOf(group: readonly Pending[]): readonly PlanAuthor[] {
+  return group.flatMap(({ author, assumption }) => (author && assumption.plan.changes.length > 0 ? [author] : []));
+}
+
+/** What is no `StoreError` may have come after the commit. */
+function isInDoubt(error: unknown): boolean {
+  return !(error instanceof StoreError) || error.outcome === 'unknown';
+}
 
 function storeFailure(error: unknown): ApiError {
   if (error instanceof StoreError && error.code === 'Full') {

@@ -234,6 +234,30 @@ export const ServerConfig = Type.Object(
       maxItems: 256,
       description: 'rules by which tokens of CI systems are accepted; in the configuration file only',
     }),
+    audit: Type.Boolean({ default: true, description: 'write down who did what: docs/audit-log.md' }),
+    auditDirectory: Type.Optional(
+      Type.String({
+        pattern: '^/[^\\u0000]*$',
+        maxLength: 1024,
+        description: "folder of this server's audit log; default: <dataDirectory>/audit",
+      }),
+    ),
+    auditFileMiBMax: Type.Integer({
+      default: 64,
+      minimum: 1,
+      maximum: 4096,
+      description: 'a file of the audit log is followed by another at this size',
+    }),
+    auditKeptMs: Type.Integer({
+      default: 90 * 86_400_000,
+      minimum: 3_600_000,
+      maximum: 3_650 * 86_400_000,
+      description: 'how long the audit log is kept; whole files are deleted',
+    }),
+    auditCopy: Type.Enum(['none', 'stdout', 'syslog'], {
+      default: 'none',
+      description: 'also write the lines of the audit log here; what the reader is too slow for is dropped and counted',
+    }),
     capacityMap: Type.Optional(
       Type.Record(
         Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$' }),

@@ -8,7 +8,7 @@ import type { Prng } from '../base/prng.ts';
 import { ApiError } from '../api/errors.ts';
 import type { Cache } from '../core/state/cache.ts';
 import type { Context, Policy } from '../core/state/context.ts';
-import type { Plan } from '../core/state/plan.ts';
+import type { Plan, PlanAuthor } from '../core/state/plan.ts';
 import type { Snapshot } from '../core/state/snapshot.ts';
 import type { Committer } from './commit.ts';
 
@@ -21,6 +21,8 @@ export interface Decider {
   readonly buggify?: Buggify;
   /** In whose line it waits for the store; default: in that of what belongs to no project. */
   readonly project?: string;
+  /** Names who asked for a decision, for the audit log. */
+  readonly authorOf?: (decision: { readonly plan: Plan }) => PlanAuthor | undefined;
 }
 
 /** The same, for what is written on behalf of a project: the writers of a project wait in line among themselves. */
@@ -67,7 +69,7 @@ export async function decideAndCommit<D extends { readonly plan: Plan }>(
       waited = true;
       continue;
     }
-    const outcome = await decider.committer.submit(decision.plan); // at once: what it was decided on is still so
+    const outcome = await decider.committer.submit(decision.plan, decider.authorOf?.(decision)); // at once: what it was decided on is still so
     if (outcome.ok) return { decision, revision: outcome.revision };
     attempt += 1;
   }
@@ -107,11 +109,16 @@ async function decideTogether<D extends { readonly plan: Plan }>(
       open += 1;
       try {
         const decision = decide(cache, ctx, 0);
-        committer.enqueue(decision.plan, (fate) => {
-          if (fate instanceof ApiError) results[i] = { error: fate };
-          else if (fate.ok) results[i] = { decision, revision: fate.revision };
-          close();
-        });
+        const author = decider.authorOf?.(decision);
+        committer.enqueue(
+          decision.plan,
+          (fate) => {
+            if (fate instanceof ApiError) results[i] = { error: fate };
+            else if (fate.ok) results[i] = { decision, revision: fate.revision };
+            close();
+          },
+          author,
+        );
       } catch (error) {
         // For what is not durable yet: it is decided anew when that is.
         if (error instanceof ApiError && committer.isBusy) refused.add(i);

@@ -22,6 +22,7 @@ import { comingHostGeneration, hostGenerationOf } from '../core/operations/acces
 import { keys, prefixOf } from '../core/state/keys.ts';
 import { placeOf } from '../store/open.ts';
 import { Announcement } from './announcement.ts';
+import { auditOf } from './audit/audit-settings.ts';
 import { advertisedUrl, isLocal, listenAddress, policyOf, readTls, runDirectory, speaksTls } from './checked-config.ts';
 import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
@@ -106,6 +107,7 @@ async function start(
     throwIfStopped(signal);
     const name = await nameOf(config);
     const sealing = await sealingOf(config, { store, own: storeUrl.startsWith('sqlite:'), clock, log });
+    const audit = auditOf(config, { clock, log, stdout: system.stdout, afterTurn: system.afterTurn });
     plane = await startControlPlane({
       store: sealing?.store ?? store,
       ...(sealing === undefined ? {} : { sealing }),
@@ -121,6 +123,7 @@ async function start(
       ...(forges === undefined ? {} : { forges }),
       ...(login === undefined ? {} : { login }),
       ...(secure ? { joining: joinPartsOf(config) } : {}),
+      ...(audit === undefined ? {} : { audit }),
       outside,
       version,
       name,
@@ -247,7 +250,7 @@ async function applyConfiguration(config: ServerConfig, decider: Decider, log: L
 }
 
 function httpParts(
-  { decider, routes }: Server,
+  { decider, routes, audit }: Server,
   parts: {
     readonly announced: Announcement;
     readonly links: AgentLinks;
@@ -260,7 +263,7 @@ function httpParts(
 ): HttpParts {
   const { announced, links, connections, limits, secrets, tls, log } = parts;
   const { cache } = decider;
-  const access = guestAccess({ decider, links, secret: secrets.secret });
+  const access = guestAccess({ decider, links, secret: secrets.secret, audit: audit?.parts });
   return {
     routes: [...routes, ...access.routes],
     access,
@@ -274,11 +277,19 @@ function httpParts(
     acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
     servers: () => announced.announced,
     carried: createCarried(system.collectYoung),
+    newRequestId: requestIds(randomSecret(9).toString('base64url')),
+    ...(audit === undefined ? {} : { onRefused: audit.refusals.told }),
     connections,
     limits: new RequestLimits(limits, { clock: decider.clock }),
     log,
     ...(tls === undefined ? {} : { tls }),
   };
+}
+
+/** `req_<of this process>-<count>`. */
+function requestIds(prefix: string): () => string {
+  let count = 0;
+  return () => `req_${prefix}-${(count++).toString(36)}`;
 }
 
 /** A full store is served all the same: it can be read, and deletions often free space. */

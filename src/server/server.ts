@@ -20,9 +20,12 @@ import { Compaction } from './storage/compaction.ts';
 import { ControlLoop } from './control-loop.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { agentRoutes } from './http/routes/agent-routes.ts';
+import { type Audit, type AuditSettings, openAudit } from './audit/audit.ts';
+import { auditedRoutes } from './audit/audited-routes.ts';
 import { asFreshAsAsked } from './http/as-fresh-as-asked.ts';
 import { masterKeysRoute } from './http/routes/master-key-routes.ts';
 import { verifyRoutes } from './http/routes/verify-routes.ts';
+import { auditLogRoutes } from './http/routes/audit-log-routes.ts';
 import { backupRoute } from './http/routes/backup-route.ts';
 import { capacityRoutes } from './http/routes/capacity-routes.ts';
 import { candidateRoutes } from './http/routes/candidate-routes.ts';
@@ -87,6 +90,8 @@ export interface ServerParts {
   readonly leaseMs: number;
   /** For a new store. */
   readonly secrets: ClusterSecrets;
+  /** Where who did what is written down; absent: nowhere. */
+  readonly audit?: AuditSettings;
   /** Points at which the simulator injects unusual behaviour. Default: none. */
   readonly buggify?: Buggify;
 }
@@ -95,6 +100,7 @@ export interface Server {
   readonly routes: readonly Route[];
   readonly decider: Decider;
   readonly cluster: Cluster;
+  readonly audit?: Audit;
   ready(): boolean;
   leads(): boolean;
   stop(): Promise<void>;
@@ -109,12 +115,16 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const decider: Decider = { cache, committer, clock, prng, policy, ...unusual };
   const loop = new ControlLoop({ decider, store, controllers, log });
   await loop.start();
-  const { decision } = await decideAndCommit(decider, (snapshot, ctx) => openCluster(snapshot, secrets, ctx)).catch(
-    async (error: unknown) => {
-      await loop.stop();
-      throw error;
-    },
-  );
+  const open = async () => {
+    const { decision } = await decideAndCommit(decider, (snapshot, ctx) => openCluster(snapshot, secrets, ctx));
+    const { tokenSecret: secret } = decision.cluster;
+    const audit = parts.audit && (await openAudit(parts.audit, { decider, store, clock, log, name, secret }));
+    return { decision, audit };
+  };
+  const { decision, audit } = await open().catch(async (error: unknown) => {
+    await loop.stop();
+    throw error;
+  });
   const hearing = new Hearing({ silence: cache.silence, clock, idleMs, offlineAfterMs: policy.offlineAfterMs, log });
   hearing.start();
   const leads = (): boolean => leadership.leads;
@@ -166,11 +176,12 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   });
   const assignments = new Assignments({ cache, clock, ...unusual });
   const { cluster } = decision;
-  const routes = allRoutes(parts, { decider, assignments, verifier, feed, metrics, whyNotReady, cluster });
+  const routes = allRoutes(parts, { decider, assignments, verifier, feed, metrics, whyNotReady, cluster, audit });
   return {
     routes,
     decider,
     cluster,
+    ...(audit === undefined ? {} : { audit }),
     ready,
     leads,
     async stop() {
@@ -180,6 +191,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       janitor.stop();
       await upkeep?.stop();
       await leadership.stop();
+      await audit?.stop();
       await Promise.all([loop.stop(), compaction.stop(), runFiles.stop()]);
       await committer.settled();
     },
@@ -194,12 +206,13 @@ interface RouteParts {
   readonly metrics: ReturnType<typeof createMetrics>;
   readonly whyNotReady: () => string | undefined;
   readonly cluster: Cluster;
+  readonly audit: Audit | undefined;
 }
 
 function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
   const { store, sealing, clock, log, version, links, runFiles, outside = new Outside() } = parts;
-  const { decider, verifier, metrics, whyNotReady } = made;
-  return asFreshAsAsked(
+  const { decider, verifier, metrics, whyNotReady, audit } = made;
+  const fresh = asFreshAsAsked(
     [
       ...processRoutes({ whyNotReady, version, metrics, outside }),
       masterKeysRoute(decider.cache, sealing),
@@ -218,12 +231,14 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...loginRoutes(parts.login, { decider }),
       ...queueRoutes(decider),
       ...usageRoutes(decider),
-      ...verifyRoutes(verifier),
+      ...verifyRoutes(verifier, decider),
+      ...auditLogRoutes(audit, decider),
       instanceBatchRoute(decider),
       ...resourceRoutes({ decider, store, feed: made.feed }),
     ],
     { cache: decider.cache, clock, store },
   );
+  return auditedRoutes(fresh, audit?.parts);
 }
 
 function imageRoutes({

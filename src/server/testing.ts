@@ -12,6 +12,7 @@ import { defaultPolicy, type Policy } from '../core/state/context.ts';
 import { testAgentId } from '../core/testing.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
+import type { AuditSettings } from './audit/audit.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import { guestAccess } from './http/guest-access.ts';
 import { connectionLimits, type ConnectionLimits, Connections } from './http/connections/connections.ts';
@@ -44,6 +45,7 @@ export async function startTestServer(
     requestLimits?: RequestLimits;
     slowMsMax?: number;
     forges?: ForgeParts;
+    audit?: AuditSettings;
     login?: LoginParts;
   } = {},
 ) {
@@ -63,6 +65,7 @@ export async function startTestServer(
     connections,
     ...(options.imageContent === undefined ? {} : { imageContent: options.imageContent }),
     runFiles: options.runFiles ?? new RunFiles({ storage: new MemoryRunStorage(), limits: defaultRunLimits, clock }),
+    ...(options.audit === undefined ? {} : { audit: options.audit }),
     ...(options.forges === undefined ? {} : { forges: options.forges }),
     ...(options.login === undefined ? {} : { login: options.login }),
     version: 'test',
@@ -70,7 +73,12 @@ export async function startTestServer(
     leaseMs: 600_000, // and nothing is written that no test asked for
     secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
   });
-  const access = guestAccess({ decider: plane.decider, links, secret: Buffer.alloc(32, 'x') });
+  const access = guestAccess({
+    decider: plane.decider,
+    links,
+    secret: Buffer.alloc(32, 'x'),
+    audit: plane.audit?.parts,
+  });
   const http = await serveHttp(
     {
       routes: [...plane.routes, ...access.routes],
@@ -84,6 +92,7 @@ export async function startTestServer(
       connections,
       limits: options.requestLimits ?? new RequestLimits(parse(LimitsConfig, {}), { clock }),
       ...(options.slowMsMax === undefined ? {} : { slowMsMax: options.slowMsMax }),
+      ...(plane.audit ? { onRefused: plane.audit.refusals.told } : {}),
       log: silentLogger,
     },
     { host: '127.0.0.1', port: 0 },

@@ -6,12 +6,20 @@ import { describeError, type Logger } from '../base/log.ts';
 import type { VerifyReport, VerifyRequest, Finding } from '../api/verify.ts';
 import { verify } from '../core/verify/verify.ts';
 import type { Fault } from '../core/verify/fault.ts';
+import type { Context } from '../core/state/context.ts';
+import type { Plan } from '../core/state/plan.ts';
+import type { Snapshot } from '../core/state/snapshot.ts';
 import { isReady } from '../core/state/conditions.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { inSlices } from './in-slices.ts';
 
 /** Each look costs a few microseconds a record. */
 const lookEveryMs = 30_000;
+
+/** Commits a repair, on behalf of whoever asked for it. */
+type CommitRepair = (
+  decide: (snapshot: Snapshot, ctx: Context) => { readonly plan: Plan; readonly mended: boolean },
+) => Promise<{ readonly decision: { readonly mended: boolean } }>;
 
 export class Verifier {
   readonly #decider: Decider;
@@ -46,9 +54,12 @@ export class Verifier {
   }
 
   /** Looks now; with `apply` repairs, and looks again. */
-  async report({ apply, removeUnknown, olderThanMs }: VerifyRequest): Promise<VerifyReport> {
+  async report(
+    { apply, removeUnknown, olderThanMs }: VerifyRequest,
+    commit: CommitRepair = (decide) => decideAndCommit(this.#decider, decide),
+  ): Promise<VerifyReport> {
     const old = (await this.#look()).filter(({ key }) => this.#ageMs(key) >= olderThanMs);
-    const repaired = apply ? await this.#repair(old, removeUnknown) : [];
+    const repaired = apply ? await this.#repair(old, removeUnknown, commit) : [];
     if (repaired.length > 0) await this.#look();
     const all = this.#findings;
     const findings = all.filter(({ ageMs }) => ageMs >= olderThanMs);
@@ -85,11 +96,11 @@ export class Verifier {
     return faults;
   }
 
-  async #repair(faults: readonly Fault[], removeUnknown: boolean): Promise<string[]> {
+  async #repair(faults: readonly Fault[], removeUnknown: boolean, commit: CommitRepair): Promise<string[]> {
     const done: string[] = [];
     for (const { key, subject, repair } of faults) {
       if (!repair || (repair.destroys && !removeUnknown)) continue;
-      const { decision } = await decideAndCommit(this.#decider, (snapshot, ctx) => {
+      const { decision } = await commit((snapshot, ctx) => {
         const plan = repair.plan(snapshot, ctx);
         return { plan: plan ?? { changes: [] }, mended: plan === null };
       });

@@ -10,6 +10,7 @@ export const hostRoutes = {
     method: 'POST',
     path: '/v1/hosts/:host/token',
     access: needs('host', 'issue-token'), // a client with write access may act for a host
+    audit: 'first',
     summary: "The token for a host's agent; the host need not exist yet",
     query: {},
     answers: { 200: json(HostToken) },

@@ -26,6 +26,7 @@ export const imageRoutes = {
     method: 'POST',
     path: '/v1/images/:name/from-instance',
     access: needs('image', 'create', 'update'),
+    audit: 'first',
     summary: 'Create an image from the disk of an instance that does not run; the last line has the image or the error',
     query: { instance: Type.String({ description: 'its name or id' }), project: queryParameters.project },
     answers: {

@@ -122,6 +122,7 @@ export const instanceRoutes = {
     method: 'POST',
     path: '/v1/instances/:name/tickets',
     access: needs('instance', 'exec', 'console', 'forward', 'screen'),
+    audit: 'first',
     summary: 'Issue a ticket for a browser: one connection to the guest, within a minute',
     query: { project },
     body: TicketRequest,

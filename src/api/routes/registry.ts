@@ -2,6 +2,7 @@
 
 import { resourceDefinitions } from '../resources/index.ts';
 import { agentRoutes } from './agent.ts';
+import { auditLogRoutes } from './audit-log.ts';
 import { capacityRoutes } from './capacity.ts';
 import { hookRoutes } from './hooks.ts';
 import { hostRoutes } from './hosts.ts';
@@ -29,6 +30,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(imageRoutes),
   ...Object.values(capacityRoutes),
   ...Object.values(storeRoutes),
+  ...Object.values(auditLogRoutes),
   ...Object.values(agentRoutes),
   ...Object.values(loginRoutes),
   ...Object.values(processRoutes),

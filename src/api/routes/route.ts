@@ -73,6 +73,11 @@ export interface RouteDefinition {
   readonly errors?: readonly ErrorCode[];
   /** The former path of another route: served for one version, and not documented. */
   readonly formerPath?: true;
+  /**
+   * How the audit log treats it. `first`: it has an effect outside the store, or shows secrets, so its line comes first. `no`: it changes
+   * nothing. `applied`: it changes something when its body has `apply`. Absent: by its method.
+   */
+  readonly audit?: 'first' | 'no' | 'applied';
   /** Switches to another protocol: `GET` with an `Upgrade` header. */
   readonly upgrade?: true;
 }

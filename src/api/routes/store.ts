@@ -13,6 +13,7 @@ export const storeRoutes = {
     method: 'POST',
     path: '/v1/verify',
     access: needs('fleet', 'read'),
+    audit: 'applied',
     summary: 'List the inconsistencies of the fleet, with age and cause; with `apply` repair them',
     query: {},
     body: VerifyRequest,
@@ -26,6 +27,7 @@ export const storeRoutes = {
     path: '/v1/audit',
     formerPath: true,
     access: needs('fleet', 'read'),
+    audit: 'applied',
     summary: 'The former path of `/v1/verify`',
     query: {},
     body: VerifyRequest,
@@ -48,6 +50,7 @@ export const storeRoutes = {
     method: 'GET',
     path: '/v1/backup',
     access: needs('backup', 'create'), // only callers with full access may see it
+    audit: 'first',
     summary: 'Back up the store at one revision, secrets included, in the format that `berth restore` reads',
     query: {},
     answers: { 200: { description: 'lines of JSON', bytes: true } },

@@ -23,7 +23,6 @@ export interface Plan {
   readonly conditions?: readonly { readonly key: string; readonly ifRevision: number }[];
   /** For controllers: run again for this key after this time. */
   readonly requeueAfterMs?: number;
-  readonly author?: PlanAuthor;
 }
 
 export const emptyPlan: Plan = { changes: [] };

@@ -9,6 +9,8 @@ export interface AuditEntry {
   readonly request?: string | undefined;
   readonly who?: string | undefined;
   readonly tokenId?: string | undefined;
+  /** `provider/subject` of the person or the CI job that the token is for. */
+  readonly user?: string | undefined;
   readonly address?: string | undefined;
   readonly face: AuditFace;
   readonly verb: string;

@@ -28,7 +28,9 @@ export interface AppendOptions {
 interface Item extends AppendOptions {
   readonly text: string;
   readonly note: number | undefined;
-  readonly resolve: () => void;
+  /** 0: not written yet. */
+  seq: number;
+  readonly resolve: (seq: number) => void;
   readonly reject: (error: ApiError) => void;
 }
 
@@ -100,11 +102,11 @@ export class AuditLog {
     return this.#chain.newest;
   }
 
-  /** Resolves when the line is in the file; with `durable`, when it is on the disk. Rejects with `AuditUnavailable`. */
-  append(entry: AuditEntry | string, end: AuditEnd, options: AppendOptions = {}): Promise<void> {
+  /** Resolves with its `seq` when the line is in the file; with `durable`, when it is on the disk. Rejects with `AuditUnavailable`. */
+  append(entry: AuditEntry | string, end: AuditEnd, options: AppendOptions = {}): Promise<number> {
     const text = `${typeof entry === 'string' ? entry : entryText(entry)},${endText(end)}`;
     return new Promise((resolve, reject) => {
-      const item: Item = { ...options, text, note: end.note, resolve, reject };
+      const item: Item = { ...options, text, note: end.note, seq: 0, resolve, reject };
       if (this.#broken || this.#closed) return this.#refuse(item);
       this.#queue.push(item);
       this.#flushLater();
@@ -147,8 +149,12 @@ export class AuditLog {
     } catch (error) {
       return this.#break(error, items);
     }
+    const before = this.#chain.newest.seq - items.length;
+    for (const [i, item] of items.entries()) {
+      item.seq = before + i + 1;
+      if (!item.durable) item.resolve(item.seq);
+    }
     this.#unsynced.push(...items);
-    for (const { durable, resolve } of items) if (!durable) resolve();
     if (items.some(({ durable }) => durable)) void this.#sync();
     else this.#syncTimer ??= this.#clock.setTimer(syncDelayMs, () => void this.#sync(), { background: true });
   }
@@ -182,8 +188,8 @@ export class AuditLog {
       return this.#break(error, [...items, ...this.#unsynced.splice(0)]);
     }
     this.#syncing = undefined;
-    for (const { durable, resolve, note } of items) {
-      if (durable) resolve();
+    for (const { durable, resolve, note, seq } of items) {
+      if (durable) resolve(seq);
       if (note !== undefined) this.onDurable(note);
     }
     if (this.#queue.length > 0) this.#flush();

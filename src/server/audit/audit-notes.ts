@@ -6,6 +6,7 @@ import { isRecord } from '../../base/is-record.ts';
 import { keys } from '../../core/state/keys.ts';
 import type { PlanAuthor } from '../../core/state/plan.ts';
 import type { Write } from '../../store/store.ts';
+import type { AuthorNotes } from '../commit.ts';
 import type { AuditHead } from './audit-chain.ts';
 
 /** A note as it stands in the store. */
@@ -22,18 +23,13 @@ export interface AuditNote {
   readonly entries: readonly unknown[];
 }
 
-/** What is being committed. */
-export interface NoteWrite extends Write {
-  readonly slot: number;
-}
-
 interface Held {
   readonly slot: number;
   readonly first: number;
   readonly numbers: Set<number>;
 }
 
-export class AuditNotes {
+export class AuditNotes implements AuthorNotes {
   readonly #server: string;
   readonly #head: () => AuditHead;
   readonly #nowMs: () => number;
@@ -44,6 +40,7 @@ export class AuditNotes {
   readonly #held = new Map<number, Held>();
   readonly #numbers = new WeakMap<PlanAuthor, { readonly number: number; readonly slot: number }>();
   readonly #heldOf = new Map<number, Held>();
+  readonly #doubtful = new WeakSet<PlanAuthor>();
 
   /** `last`: the newest number of the notes in the store. */
   constructor(parts: { server: string; last: number; head: () => AuditHead; nowMs: () => number }) {
@@ -54,7 +51,7 @@ export class AuditNotes {
   }
 
   /** The write that goes with a commit. */
-  noteFor(authors: readonly PlanAuthor[]): NoteWrite {
+  noteFor(authors: readonly PlanAuthor[]): Write {
     const slot = this.#free.pop() ?? this.#slots++;
     const first = this.#last + 1;
     const settled = this.#settled();
@@ -70,7 +67,7 @@ export class AuditNotes {
     const { seq, hash } = this.#head();
     const texts = authors.map(({ entry }) => `{${entry}}`).join();
     const text = `{"kind":"auditNote","first":${first},"settled":${settled},"head":{"seq":${seq},"hash":"${hash}"},"timeMs":${this.#nowMs()},"entries":[${texts}]}`;
-    return { key: keys.auditNote(this.#server, slot), value: Buffer.from(text), slot };
+    return { key: keys.auditNote(this.#server, slot), value: Buffer.from(text) };
   }
 
   /** The commit did not happen: no line with these numbers will come. */
@@ -80,6 +77,15 @@ export class AuditNotes {
       this.#numbers.delete(author);
       if (at) this.durable(at.number);
     }
+  }
+
+  /** The commit may have happened. */
+  inDoubt(authors: readonly PlanAuthor[]): void {
+    for (const author of authors) this.#doubtful.add(author);
+  }
+
+  isDoubtful(author: PlanAuthor): boolean {
+    return this.#doubtful.has(author);
   }
 
   /** The number under which the entry was committed, or may have been. */

@@ -65,7 +65,7 @@ class Check {
       this.#fault('Edited', { file, seq: lastSeq, message });
     }
     if (kind === 'audit' && verb === 'expire' && typeof object === 'string') this.#expired.set(object, head);
-    if (kind === 'audit' && verb === 'begin' && reason !== undefined) this.#beganAgain(file, seq, String(reason));
+    if (kind === 'audit' && verb === 'begin' && typeof reason === 'string') this.#beganAgain(file, seq, reason);
     const hash = lineHash(text);
     for (const wanted of this.#wanted.get(seq) ?? [])
       if (wanted.hash !== hash)

@@ -18,6 +18,8 @@ it('tells nobody without a token or a ticket which instances there are', async (
       path: `/v1/instances/${name}/console`,
       headers: { 'sec-websocket-protocol': [accessSubprotocol, ...protocols].join(', ') },
       principal: undefined,
+      requestId: 'r1',
+      address: '',
       signal: new AbortController().signal,
     });
   for (const name of ['there', 'nowhere']) {

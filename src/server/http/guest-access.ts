@@ -7,11 +7,13 @@ import { ApiError } from '../../api/errors.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { instanceRoutes, waysIn } from '../../api/routes/instances.ts';
 import { newId } from '../../base/ids.ts';
-import type { Verb } from '../../api/access.ts';
 import { assertMayOn } from '../../core/access/may.ts';
 import { nobody, type Principal } from '../../core/access/principal.ts';
 import { type AccessTicket, useTicket } from '../../core/operations/access-ticket.ts';
 import { type Decider, decideAndCommit } from '../decide.ts';
+import { auditedRoutes, verbOfWay } from '../audit/audited-routes.ts';
+import { type AuditParts, type AuditSubject, openTrail } from '../audit/trail.ts';
+import type { Caller } from './caller.ts';
 import type { HostLinks } from './host-links.ts';
 import { bind } from './routes/bind.ts';
 import { findInstance } from './routes/resource-routes.ts';
@@ -24,6 +26,8 @@ export interface AccessRequest {
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** Whose credentials it has, if any. */
   readonly principal: Principal | undefined;
+  readonly requestId: string;
+  readonly address: string;
   readonly signal: AbortSignal;
 }
 
@@ -44,8 +48,10 @@ export function guestAccess(parts: {
   readonly decider: Decider;
   readonly links: HostLinks;
   readonly secret: Uint8Array;
+  /** Where each way in is written down before it opens. */
+  readonly audit?: AuditParts | undefined;
 }): GuestAccess {
-  const { decider, links, secret } = parts;
+  const { decider, links, secret, audit } = parts;
 
   /** The ticket of who bears one; undefined: a token is as good. Before anything is looked for: nobody else learns what there is. */
   const ticketOf = (request: AccessRequest): AccessTicket | undefined => {
@@ -73,7 +79,7 @@ export function guestAccess(parts: {
       const query = new Query(searchParams).only(...queryNames(way));
       const caller = { principal: ticket?.by ?? request.principal ?? nobody };
       const { value: instance } = findInstance(decider.cache, caller, name, query.text('project'));
-      assertMayOn(decider.cache, caller.principal, verbOf(way), instance);
+      assertMayOn(decider.cache, caller.principal, verbOfWay(way), instance);
       if (ticket !== undefined) await use(ticket, instance, way);
       const { host, incarnation } = instance.status;
       if (host === undefined) {
@@ -85,35 +91,47 @@ export function guestAccess(parts: {
       searchParams.delete('project');
       searchParams.set('incarnation', String(incarnation));
       const asked = `/guests/${instance.metadata.id}/${pathname.split('/').slice(4).join('/')}?${searchParams.toString()}`;
-      return links.open(host, asked, handshakeOf(request), request.signal);
+      const handshake = handshakeOf(request);
+      const { id: objectId, project } = instance.metadata;
+      const subject = { verb: verbOfWay(way), kind: 'instance', project, object: instance.metadata.name, objectId };
+      return loggedFirst(audit, { ...request, ...caller }, subject, () =>
+        links.open(host, asked, handshake, request.signal),
+      );
     },
-    routes: [
-      bind(instanceRoutes.ticket, ({ params, query, body: { way } }, { caller }) => {
-        const { value } = findInstance(decider.cache, caller, params.name, query.project);
-        const { principal: by } = caller;
-        assertMayOn(decider.cache, by, verbOf(way), value);
-        const expiresAtMs = Math.floor(decider.clock.nowMs()) + ticketLifeMs;
-        const nonce = newId('tick', expiresAtMs, decider.prng);
-        const { id: instanceId } = value.metadata;
-        const { incarnation } = value.status;
-        const ticket = sealTicket(secret, { nonce, instanceId, incarnation, way, expiresAtMs, by });
-        return { status: 201, json: { ticket, protocols: [accessSubprotocol, ticketPrefix + ticket], expiresAtMs } };
-      }),
-    ],
+    routes: auditedRoutes(
+      [
+        bind(instanceRoutes.ticket, ({ params, query, body: { way } }, { caller }) => {
+          const { value } = findInstance(decider.cache, caller, params.name, query.project);
+          const { principal: by } = caller;
+          assertMayOn(decider.cache, by, verbOfWay(way), value);
+          const expiresAtMs = Math.floor(decider.clock.nowMs()) + ticketLifeMs;
+          const nonce = newId('tick', expiresAtMs, decider.prng);
+          const { id: instanceId } = value.metadata;
+          const { incarnation } = value.status;
+          const ticket = sealTicket(secret, { nonce, instanceId, incarnation, way, expiresAtMs, by });
+          return { status: 201, json: { ticket, protocols: [accessSubprotocol, ticketPrefix + ticket], expiresAtMs } };
+        }),
+      ],
+      audit,
+    ),
   };
 }
 
-/** `console`, `ports/80` → the verb that it needs. */
-function verbOf(way: string): Verb {
-  switch (way.split('/', 1)[0]) {
-    case 'console':
-      return 'console';
-    case 'vnc':
-      return 'screen';
-    case 'ports':
-      return 'forward';
-    default:
-      return 'exec';
+/** `open`, once that it is tried is on the disk. */
+async function loggedFirst(
+  audit: AuditParts | undefined,
+  { principal, requestId, address }: Pick<Caller, 'principal' | 'requestId' | 'address'>,
+  subject: AuditSubject,
+  open: () => Promise<Duplex>,
+): Promise<Duplex> {
+  if (audit === undefined) return open();
+  const trail = openTrail(audit, { principal, requestId, address, face: 'http' }, subject);
+  await trail.begins();
+  try {
+    return await open();
+  } catch (error) {
+    await trail.failed(error);
+    throw error;
   }
 }
 

@@ -9,19 +9,67 @@ import type { Context } from '../../core/state/context.ts';
 import { kindOfKey } from '../../core/state/keys.ts';
 import type { Plan } from '../../core/state/plan.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
-import { type Decided, decideAndCommit, type Decider } from '../decide.ts';
+import { authorOf, type Trail, trailOf } from '../audit/trail.ts';
+import { type Decided, decideAllAndCommit, decideAndCommit, type Decider } from '../decide.ts';
 import type { Caller } from './caller.ts';
 import { isResource } from './routes/present.ts';
 
 type Decide<D> = (snapshot: Snapshot, ctx: Context, attempt: number) => D;
 
-/** `decide` has asked what the caller may do, on its snapshot: rights may have changed since the request came. */
-export function decideFor<D extends { readonly plan: Plan }>(
+/**
+ * `decide` has asked what the caller may do, on its snapshot: rights may have changed since the request came. The audit log says what came
+ * of it before this resolves or rejects.
+ */
+export async function decideFor<D extends { readonly plan: Plan }>(
   decider: Decider,
-  _request: { readonly caller: Caller },
+  { caller }: { readonly caller: Caller },
   decide: Decide<D>,
 ): Promise<Decided<D>> {
-  return decideAndCommit(decider, decide);
+  const trail = trailOf(caller);
+  if (trail === undefined) return decideAndCommit(decider, decide);
+  trail.assertWritable();
+  let decided: Decided<D>;
+  try {
+    decided = await decideAndCommit({ ...decider, authorOf }, authored(trail, decide));
+  } catch (error) {
+    await trail.failed(error);
+    throw error;
+  }
+  await trail.done(decided);
+  return decided;
+}
+
+/** The same for many. One that was committed without its line is answered with `AuditUnavailable`. */
+export async function decideAllFor<D extends { readonly plan: Plan }>(
+  decider: Decider,
+  { caller }: { readonly caller: Caller },
+  all: readonly Decide<D>[],
+): Promise<readonly (Decided<D> | { readonly error: unknown })[]> {
+  const trail = trailOf(caller);
+  if (trail === undefined) return decideAllAndCommit(decider, all);
+  trail.assertWritable();
+  const trails = all.map(() => trail.branch());
+  const decides = all.map((decide, i) => authored(trails[i] ?? trail, decide));
+  const results = await decideAllAndCommit({ ...decider, authorOf }, decides);
+  return Promise.all(
+    results.map(async (result, i) => {
+      const own = trails[i] ?? trail;
+      try {
+        await ('error' in result ? own.failed(result.error) : own.done(result));
+        return result;
+      } catch (error) {
+        return { error };
+      }
+    }),
+  );
+}
+
+function authored<D extends { readonly plan: Plan }>(trail: Trail, decide: Decide<D>): Decide<D> {
+  return (snapshot, ctx, attempt) => {
+    const decision = decide(snapshot, ctx, attempt);
+    trail.decided(decision);
+    return decision;
+  };
 }
 
 /** The same decision, refused when the principal may not change its resource so. Throws `Forbidden`, or `NotFound`. */

@@ -54,6 +54,7 @@ export interface Route {
   /** `/v1/instances/:name`. */
   readonly path: string;
   readonly access: RouteDefinition['access'];
+  readonly audit?: RouteDefinition['audit'];
   /** How large a body it takes; default: exchange.ts. */
   readonly bodyBytesMax?: number;
   /** It takes application/octet-stream: `body` is then an async iterable of what comes, of any length. */

@@ -8,6 +8,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { ApiError } from '../../api/errors.ts';
 import { serversHeader } from '../../api/client/servers.ts';
 import type { Principal } from '../../core/access/principal.ts';
+import { isRefusal, type Refusal } from '../audit/refusals.ts';
 import { shownCertificate } from '../tls/host-certificate.ts';
 import { nothingAt, refuseUnreadable, refuseUnusual } from './connections/refusals.ts';
 import type { Caller } from './caller.ts';
@@ -83,7 +84,7 @@ export async function serveHttp(
   }
 }
 
-function createApp({ tls, log, slowMsMax = 60_000 }: HttpParts): FastifyInstance {
+function createApp({ tls, log, newRequestId, slowMsMax = 60_000 }: HttpParts): FastifyInstance {
   const http = {
     requireHostHeader: false,
     headersTimeout: slowMsMax,
@@ -91,6 +92,7 @@ function createApp({ tls, log, slowMsMax = 60_000 }: HttpParts): FastifyInstance
   };
   return Fastify({
     bodyLimit: bodyBytesMax,
+    ...(newRequestId === undefined ? {} : { genReqId: newRequestId }),
     forceCloseConnections: true,
     requestTimeout: slowMsMax,
     return503OnClosing: false,
@@ -141,15 +143,22 @@ function addUnparsed(app: FastifyInstance, parts: HttpParts): void {
   });
 }
 
-function answerFaults(app: FastifyInstance, { routes, log }: HttpParts): void {
-  app.setErrorHandler((error, request, reply) =>
-    sendError(toApiError(error, request.routeOptions.bodyLimit), request, reply, log),
-  );
+function answerFaults(app: FastifyInstance, { routes, log, onRefused }: HttpParts): void {
+  app.setErrorHandler((error, request, reply) => {
+    const refusal = toApiError(error, request.routeOptions.bodyLimit);
+    if (onRefused && isRefusal(refusal)) onRefused(refusalOf(refusal, request));
+    return sendError(refusal, request, reply, log);
+  });
   app.setNotFoundHandler((request, reply) => {
     const { error, allow: methods } = nothingAt(routes, request.method, pathOf(request.url));
     if (methods !== undefined) reply.header('allow', methods);
     sendError(error, request, reply, log);
   });
+}
+
+function refusalOf(error: ApiError, request: FastifyRequest): Refusal {
+  const { principal, id, ip, method, url } = request;
+  return { error, principal, requestId: id, address: ip, method, path: pathOf(url) };
 }
 
 /** Identifies the sender, and queues the request behind earlier ones on its connection. */

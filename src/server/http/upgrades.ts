@@ -9,6 +9,7 @@ import { agentRoutes } from '../../api/routes/agent.ts';
 import type { Principal } from '../../core/access/principal.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { RequestLimits } from '../limits/request-limits.ts';
+import { isRefusal, type Refusal } from '../audit/refusals.ts';
 import type { Connections } from './connections/connections.ts';
 import { type ShownCertificate, shownCertificate } from '../tls/host-certificate.ts';
 import { refuseConnection } from './connections/refusals.ts';
@@ -27,6 +28,10 @@ export interface UpgradeParts {
   /** Takes over a connection that the agent of `host` opened in this session. */
   acceptLink(host: string, socket: Duplex, epoch: number): void;
   readonly access: GuestAccess;
+  /** Told of refusals for want of rights, and of failed logins. */
+  readonly onRefused?: (refusal: Refusal) => void;
+  /** Default: unique within this process only. */
+  readonly newRequestId?: () => string;
   readonly connections: Connections;
   readonly limits: RequestLimits;
   /** Called with the number of bytes that pass to and from guests. */
@@ -47,8 +52,12 @@ export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, 
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
   const principal = identify(headers.authorization, shownCertificate(request.socket));
+  const from = { principal, requestId: parts.newRequestId?.() ?? '', address: request.socket.remoteAddress ?? '' };
   const { fault } = arrive(request, principal, parts);
-  if (fault) return refuseConnection(socket, fault);
+  if (fault) {
+    tellRefusal(fault, request, from, parts);
+    return refuseConnection(socket, fault);
+  }
   let release: () => void;
   try {
     release = limits.hold('streams', principal === undefined ? 'unlimited' : limitedAs(principal));
@@ -57,7 +66,7 @@ export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, 
   }
   socket.once('close', release);
   access
-    .open({ path: url, headers: singleHeaders(request), principal, signal: gone.signal })
+    .open({ ...from, path: url, headers: singleHeaders(request), signal: gone.signal })
     .then((guest) => {
       connections.authenticate(request.socket); // by a ticket, if not by a token
       guest.on('error', () => socket.destroy());
@@ -72,8 +81,18 @@ export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, 
     .catch((error: unknown) => {
       const refusal = toApiError(error);
       if (refusal.code === 'Internal') log.error('no way into a guest', { error: describeError(refusal.cause) });
+      tellRefusal(refusal, request, from, parts);
       refuseConnection(socket, refusal);
     });
+}
+
+function tellRefusal(
+  error: ApiError,
+  { url = '' }: IncomingMessage,
+  from: Pick<Refusal, 'principal' | 'requestId' | 'address'>,
+  { onRefused }: UpgradeParts,
+): void {
+  if (isRefusal(error)) onRefused?.({ ...from, error, method: 'UPGRADE', path: pathOf(url) });
 }
 
 function upgradeLink(request: IncomingMessage, socket: Duplex, parts: UpgradeParts): void {
@@ -87,7 +106,10 @@ function upgradeLink(request: IncomingMessage, socket: Duplex, parts: UpgradePar
   try {
     admit(agentRoutes.link, principal, { host, snapshot });
   } catch (error) {
-    return refuseConnection(socket, toApiError(error));
+    const refusal = toApiError(error);
+    const from = { principal, requestId: parts.newRequestId?.() ?? '', address: request.socket.remoteAddress ?? '' };
+    tellRefusal(refusal, request, from, parts);
+    return refuseConnection(socket, refusal);
   }
   // An agent whose session is over must not take the link of the next session.
   if (epochOf(host) !== Number(epoch))

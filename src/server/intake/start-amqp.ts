@@ -17,9 +17,9 @@ export async function startAmqp(
   if (settings === undefined) return undefined;
   const [{ Amqp }, { brokerAt }] = await Promise.all([import('./amqp/amqp.ts'), import('./amqp/broker-connection.ts')]);
   const log = parts.log.with({ part: 'amqp' });
-  const { decider, leads } = plane;
+  const { decider, leads, audit } = plane;
   const open = brokerAt(settings.url, { clock: decider.clock, log });
-  const amqp = await Amqp.start({ settings, decider, log, leads, open });
+  const amqp = await Amqp.start({ settings, decider, log, leads, open, audit: audit?.parts });
   outside.add(amqp);
   return amqp;
 }

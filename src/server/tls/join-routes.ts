@@ -10,7 +10,8 @@ import { joinHost, renewCertificate, type SignedCertificate } from '../../core/o
 import { createJoinToken, deleteJoinToken, joinTokenView } from '../../core/operations/access/join-token.ts';
 import { keys } from '../../core/state/keys.ts';
 import type { Authority } from '../../core/state/records.ts';
-import { type Decider, decideAndCommit } from '../decide.ts';
+import type { Decider } from '../decide.ts';
+import type { Caller } from '../http/caller.ts';
 import { decideFor } from '../http/on-behalf.ts';
 import { bind } from '../http/routes/bind.ts';
 import type { Route } from '../http/route.ts';
@@ -52,11 +53,12 @@ export function joinRoutes(decider: Decider, parts: JoinParts | undefined): Rout
       await decideFor(decider, request, (snapshot) => deleteJoinToken(snapshot, params.name));
       return { status: 200, json: {} };
     }),
-    bind(routes.join, async ({ body: { token, host, request } }, { caller: { principal } }) => {
+    bind(routes.join, async ({ body: { token, host, request } }, { caller }) => {
+      const { principal } = caller;
       const isHost = principal.kind === 'host' && principal.host === host;
-      return { status: 200, json: await joining.join({ token, host, request, isHost }) };
+      return { status: 200, json: await joining.join({ token, host, request, isHost, caller }) };
     }),
-    bind(routes.renew, async ({ body }) => ({ status: 200, json: await joining.renew(body) })),
+    bind(routes.renew, async ({ body }, { caller }) => ({ status: 200, json: await joining.renew(body, caller) })),
   ];
 }
 
@@ -93,11 +95,13 @@ class Joining {
     host,
     request,
     isHost,
+    caller,
   }: {
     readonly token: string;
     readonly host: string;
     readonly request: string;
     readonly isHost: boolean;
+    readonly caller: Caller;
   }): Promise<IssuedCertificate> {
     this.#secure();
     const tokenId = this.#checkedToken(text);
@@ -110,17 +114,18 @@ class Joining {
       const hostId = known ?? newId('host', Math.floor(clock.nowMs()), prng);
       const signed = await this.#sign({ host, hostId, publicKey });
       const input = { tokenId, host, hostId, keyHash, signed, isHost };
-      const { decision } = await decideAndCommit(this.#decider, (snapshot, ctx) => joinHost(snapshot, input, ctx));
+      const { decision } = await decideFor(this.#decider, { caller }, (snapshot, ctx) =>
+        joinHost(snapshot, input, ctx),
+      );
       if (decision.chain !== undefined) return this.#answer(host, decision.chain);
     }
     throw new ApiError('Unavailable', `host "${host}" was created and removed meanwhile; try again`);
   }
 
-  async renew(body: {
-    readonly certificate: string;
-    readonly request: string;
-    readonly signature: string;
-  }): Promise<IssuedCertificate> {
+  async renew(
+    body: { readonly certificate: string; readonly request: string; readonly signature: string },
+    caller: Caller,
+  ): Promise<IssuedCertificate> {
     this.#secure();
     const last = this.#ownCertificate(body.certificate);
     const shown = readCertificate(last);
@@ -136,7 +141,7 @@ class Joining {
       ...{ host, hostId, lastSerial, keyHash: sha256(publicKey), lastNotAfterMs: last.validToDate.getTime() },
       signed: await this.#sign({ host, hostId, publicKey }),
     };
-    const { decision } = await decideAndCommit(this.#decider, (snapshot, ctx) =>
+    const { decision } = await decideFor(this.#decider, { caller }, (snapshot, ctx) =>
       renewCertificate(snapshot, input, ctx),
     );
     return this.#answer(host, decision.chain ?? input.signed.chain);

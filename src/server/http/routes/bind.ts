@@ -29,7 +29,7 @@ export function bind<R extends RouteDefinition>(
   definition: R,
   handle: (checked: Checked<R>, request: RouteRequest) => Promise<Answer> | Answer,
 ): Route {
-  const { method, path, access, body, bodyBytesMax, bodyUnparsed, answersBriefly } = definition;
+  const { method, path, access, audit, body, bodyBytesMax, bodyUnparsed, answersBriefly } = definition;
   const bodySchema = body === 'bytes' || definition.bodyCheckedByHandler ? undefined : body;
   const queryOf = queryReader(definition);
   const holds = holdsOf(definition);
@@ -37,6 +37,7 @@ export function bind<R extends RouteDefinition>(
     method,
     path,
     access,
+    ...(audit === undefined ? {} : { audit }),
     ...(bodyBytesMax === undefined ? {} : { bodyBytesMax }),
     ...(answersBriefly ? { answersBriefly } : {}),
     ...(body === 'bytes' ? { takesBytes: true } : {}),

@@ -12,10 +12,10 @@ import { assertMay } from '../../../core/access/may.ts';
 import type { Decision } from '../../../core/operations/decision.ts';
 import type { Context } from '../../../core/state/context.ts';
 import type { Entry, Snapshot } from '../../../core/state/snapshot.ts';
-import { decideAllAndCommit, type Decided, type Decider, forProject } from '../../decide.ts';
+import { type Decided, type Decider, forProject } from '../../decide.ts';
 import { bind } from './bind.ts';
 import { toApiError } from '../exchange.ts';
-import { permitted } from '../on-behalf.ts';
+import { decideAllFor, permitted } from '../on-behalf.ts';
 import { type Seen, seesAll, visibleTo } from './visible.ts';
 import { JsonWriter } from '../json-writer.ts';
 import { present } from './present.ts';
@@ -47,7 +47,7 @@ export function instanceBatchRoute(decider: Decider): Route {
       });
       return atOnce ? placing(create) : create;
     });
-    const results = (await decideAllAndCommit(forProject(projectOf(items), decider), creates)).map((done, i) =>
+    const results = (await decideAllFor(forProject(projectOf(items), decider), request, creates)).map((done, i) =>
       resultOf(done, i, decider),
     );
     if (!seesAll(principal)) {

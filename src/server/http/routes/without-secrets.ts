@@ -16,6 +16,12 @@ export function withoutSecrets(resource: AnyResource): AnyResource {
   return containers === undefined && userData === '' && run === undefined ? resource : hidden(resource);
 }
 
+/** Whether the resource has anything that lists hide. */
+export function holdsSecrets(resource: AnyResource): boolean {
+  if (resource.kind === 'job') return resource.spec.script !== undefined || Object.keys(resource.spec.env).length > 0;
+  return resource.kind === 'instance' && withoutSecrets(resource) !== resource;
+}
+
 function hidden(instance: Instance): Instance {
   const { containers: shown, run } = instance.spec;
   const containers = shown?.map((container) => ({

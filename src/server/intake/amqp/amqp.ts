@@ -2,6 +2,7 @@
 // configured; what it cannot do now it does later, and says so in /readyz?verbose.
 
 import type { Logger } from '../../../base/log.ts';
+import type { AuditParts } from '../../audit/trail.ts';
 import type { Decider } from '../../decide.ts';
 import { ResultOutbox } from '../../outbox/results/result-outbox.ts';
 import type { PartReport } from '../../outside.ts';
@@ -19,6 +20,7 @@ export interface AmqpParts {
   readonly open: OpenLink;
   /** Whether this control plane sends the results. */
   readonly leads: () => boolean;
+  readonly audit?: AuditParts | undefined;
 }
 
 export class Amqp {
@@ -30,7 +32,7 @@ export class Amqp {
   readonly deadLetters: DeadLetters;
 
   private constructor(parts: AmqpParts, connections: { consuming: BrokerLink; publishing: BrokerLink }) {
-    const { settings, decider, leads } = parts;
+    const { settings, decider, leads, audit } = parts;
     const { consuming, publishing } = connections;
     const log = parts.log.with({ broker: placeOfBroker(settings.url) });
     this.#consuming = consuming;
@@ -40,7 +42,7 @@ export class Amqp {
       clock: decider.clock,
       prepare: () => declareTopology(publishing, settings),
     });
-    this.#intake = new Intake({ settings, decider, log, connection: consuming, publisher: this.#publisher });
+    this.#intake = new Intake({ settings, decider, log, audit, connection: consuming, publisher: this.#publisher });
     const { resultExchange } = settings;
     this.#results = new ResultOutbox({ decider, log, leads, publisher: this.#publisher, exchange: resultExchange });
     this.deadLetters = new DeadLetters({ settings, connection: consuming, publisher: this.#publisher });

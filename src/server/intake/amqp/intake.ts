@@ -10,8 +10,11 @@ import { sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { acceptJobRequest, readJobRequest, refusalOf } from '../../../core/operations/jobs/job-request.ts';
-import { type Decider, decideAndCommit, forProject } from '../../decide.ts';
-import { permitted } from '../../http/on-behalf.ts';
+import { newId } from '../../../base/ids.ts';
+import { type AuditParts, openTrail } from '../../audit/trail.ts';
+import { type Decider, forProject } from '../../decide.ts';
+import type { Caller } from '../../http/caller.ts';
+import { decideFor, permitted } from '../../http/on-behalf.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import type { AmqpSettings } from './amqp-settings.ts';
 import { type BrokerChannel, type BrokerLink, type BrokerMessage, replyCodeOf } from './broker.ts';
@@ -28,6 +31,7 @@ export interface IntakeParts {
   readonly connection: BrokerLink;
   /** On a connection of its own. */
   readonly publisher: ConfirmedPublisher;
+  readonly audit?: AuditParts | undefined;
 }
 
 /** A refused message waits unacknowledged for a broker that is blocked, while others pass; brokers allow 30 minutes. */
@@ -261,13 +265,27 @@ class Session {
       ...(replyTo ? { replyTo } : {}),
       ...(correlationId ? { correlationId } : {}),
     };
-    const accept = permitted({ kind: 'intake', name: 'amqp', project: settings.project }, (snapshot, ctx) =>
-      acceptJobRequest(snapshot, input, ctx),
-    );
-    const { decision } = await decideAndCommit(forProject(settings.project, decider), accept);
+    const caller = this.#caller();
+    const accept = permitted(caller.principal, (snapshot, ctx) => acceptJobRequest(snapshot, input, ctx));
+    const { decision } = await decideFor(forProject(settings.project, decider), { caller }, accept);
     log.debug(decision.changed ? 'a message made a job' : 'a message was a repetition', {
       request: read.request.request_id,
     });
+  }
+
+  /** Who asks for the job of a message. */
+  #caller(): Caller {
+    const { decider, settings, audit } = this.#parts;
+    const { project } = settings;
+    const requestId = newId('req', Math.floor(decider.clock.nowMs()), decider.prng);
+    const caller: Caller = {
+      principal: { kind: 'intake', name: 'amqp', project },
+      requestId,
+      address: '',
+      face: 'amqp',
+    };
+    if (audit) openTrail(audit, caller, { verb: 'create', kind: 'job', project });
+    return caller;
   }
 
   async #bury(message: BrokerMessage, refusal: { readonly reason: string; readonly message: string }): Promise<void> {

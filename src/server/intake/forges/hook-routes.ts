@@ -14,7 +14,10 @@ import {
 import { assertMay } from '../../../core/access/may.ts';
 import type { AskedHead } from '../../../core/operations/jobs/webhook-order.ts';
 import { decideWebhook, type WebhookDecision } from '../../../core/operations/jobs/webhook.ts';
-import { decideAndCommit, type Decider, forProject } from '../../decide.ts';
+import { type Decider, forProject } from '../../decide.ts';
+import { trailOf } from '../../audit/trail.ts';
+import type { Caller } from '../../http/caller.ts';
+import { decideFor } from '../../http/on-behalf.ts';
 import { parseJsonBody } from '../../http/json-body.ts';
 import type { Answer, Route, RouteRequest } from '../../http/route.ts';
 import { bind } from '../../http/routes/bind.ts';
@@ -34,7 +37,7 @@ export function hookRoutes(parts: HookParts): Route[] {
   const hooks = new Map(parts.hooks.map((hook) => [hook.name, hook]));
   const bodies = new BoundedBodies();
   return [
-    bind(routes.deliver, ({ params, body }, { headers }) =>
+    bind(routes.deliver, ({ params, body }, { headers, caller }) =>
       bodies.read(body, {
         length: headers['content-length'],
         use: async (bytes) => {
@@ -43,7 +46,7 @@ export function hookRoutes(parts: HookParts): Route[] {
           const signed = isSigned(bytes, hook ?? unknownHook, headers);
           if (hook === undefined) throw new ApiError('NotFound', `there is no hook "${params.hook.slice(0, 80)}"`);
           if (!signed) throw refused(hook);
-          return deliver(parts, hook, { headers, bytes });
+          return deliver(parts, hook, { headers, bytes, caller: asHook(caller, hook) });
         },
       }),
     ),
@@ -60,12 +63,20 @@ function refused({ name, forge }: ConfiguredHook): ApiError {
   );
 }
 
+/** What a signed delivery asks for, its hook asks for. */
+function asHook(sender: Caller, { name, project }: ConfiguredHook): Caller {
+  const caller: Caller = { ...sender, principal: { kind: 'intake', name, project }, face: 'forge' };
+  trailOf(sender)?.continueAs(caller, { verb: 'create', kind: 'job', project });
+  return caller;
+}
+
 interface Delivered {
+  readonly caller: Caller;
   readonly headers: RouteRequest['headers'];
   readonly bytes: Buffer;
 }
 
-async function deliver(parts: HookParts, hook: ConfiguredHook, { headers, bytes }: Delivered): Promise<Answer> {
+async function deliver(parts: HookParts, hook: ConfiguredHook, { headers, bytes, caller }: Delivered): Promise<Answer> {
   const names = forgeHeaders[hook.forge];
   const name = headers[names.event] ?? '';
   if (name === 'ping') return answer(200, { jobs: [], reason: 'a ping asks for nothing' });
@@ -75,7 +86,7 @@ async function deliver(parts: HookParts, hook: ConfiguredHook, { headers, bytes 
     throw new ApiError('InvalidRequest', `${names.delivery} must be the id of the delivery`, { field: names.delivery });
   const event = readEvent(hook.forge, name, parseJsonBody(utf8Of(bytes)));
   if ('ignored' in event) return answer(200, { jobs: [], reason: event.ignored });
-  const decision = await decide(parts, hook, { id, event });
+  const decision = await decide(parts, hook, { id, event, caller });
   const { outcome, jobs, reason } = decision;
   parts.log.info('webhook delivered', { hook: hook.name, delivery: id, event: name, outcome, jobs, reason });
   return answer(outcome === 'created' ? 202 : 200, { jobs, ...(reason === undefined ? {} : { reason }) });
@@ -106,16 +117,15 @@ const asksMax = 3;
 async function decide(
   { decider, askHead }: HookParts,
   hook: ConfiguredHook,
-  { id, event }: { readonly id: string; readonly event: ForgeEvent },
+  { id, event, caller }: { readonly id: string; readonly event: ForgeEvent; readonly caller: Caller },
 ): Promise<WebhookDecision> {
   const eventKey = createHash('sha256').update(identityOf(hook.name, event)).digest('hex');
   let head: AskedHead | undefined;
   for (let asked = 0; ; asked++) {
     const delivery = { id, eventKey, event, ...(head === undefined ? {} : { head }) };
     const patient = asked < asksMax;
-    const { decision } = await decideAndCommit(forProject(hook.project, decider), (snapshot, ctx) => {
-      const intake = { kind: 'intake', name: hook.name, project: hook.project } as const;
-      assertMay(snapshot, intake, { verb: 'create', resource: 'job', project: hook.project });
+    const { decision } = await decideFor(forProject(hook.project, decider), { caller }, (snapshot, ctx) => {
+      assertMay(snapshot, caller.principal, { verb: 'create', resource: 'job', project: hook.project });
       return decideWebhook(snapshot, { hook, delivery, patient }, ctx);
     });
     if (decision.outcome !== 'needsHead') return decision;
