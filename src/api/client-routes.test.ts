@@ -22,6 +22,8 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   queue: ({ queue }) => queue({ project: 'p', limit: 1 }),
   capacity: ({ capacity }) => capacity({ losses: 1 }),
   verify: ({ verify }) => verify(),
+  auditLog: ({ auditLog }) => auditLog({ since: 1, who: 'ci', object: 'web', limit: 1, continue: '2' }),
+  checkAuditLog: ({ checkAuditLog }) => checkAuditLog(),
   masterKeys: ({ masterKeys }) => masterKeys(),
   hostToken: ({ hostToken }) => hostToken('h1'),
   usage: ({ usage }) => usage({ host: 'h1', limit: 1, continue: 'c' }),

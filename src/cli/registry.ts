@@ -191,7 +191,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'audit',
     group: fleet,
-    summary: 'The former name of "verify"',
+    summary: 'Show who did what: audit log',
     load: async () => (await import('./access/audit.ts')).auditCommand,
   },
   {

@@ -2,6 +2,7 @@
 // starts in a third of the time.
 
 import type { MasterKeyStatus } from '../routes/master-keys.ts';
+import type { AuditLogCheck, AuditLogPage } from '../audit-log.ts';
 import type { VerifyReport, VerifyRequest } from '../verify.ts';
 import type { Candidates } from '../candidates.ts';
 import type { Capacity } from '../capacity.ts';
@@ -25,6 +26,10 @@ export {
   linesOf,
   parseLine,
 } from './requests.ts';
+
+export type AuditLogQuery = Readonly<
+  Partial<Record<'since' | 'limit', number> & Record<'who' | 'object' | 'continue', string>>
+>;
 
 export interface ListQuery {
   readonly project?: string;
@@ -215,6 +220,12 @@ function fleetCalls(json: Json) {
   return {
     /** Finds inconsistent records; with `apply` repairs them. */
     verify: (body: Partial<VerifyRequest> = {}): Promise<VerifyReport> => json('/v1/verify', { method: 'POST', body }),
+
+    /** Who did what, of the server that answers, by page. */
+    auditLog: (query: AuditLogQuery = {}): Promise<AuditLogPage> => json('/v1/audit-log', { query }),
+
+    /** Compares the audit log of the server that answers with its hash chain. */
+    checkAuditLog: (): Promise<AuditLogCheck> => json('/v1/audit-log/check'),
 
     /** Which master keys the store needs. */
     masterKeys: (): Promise<MasterKeyStatus> => json('/v1/master-keys'),

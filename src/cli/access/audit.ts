@@ -3,10 +3,13 @@
 import { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { verifyingCommand } from '../fleet/verify.ts';
+import { auditLogCommand } from './audit-log.ts';
 
 export function auditCommand(cli: Cli): Command {
   const notice = (): void => {
     cli.stderr.write('berth: "berth audit" is now "berth verify"; the old name goes away with the next version\n');
   };
-  return verifyingCommand(cli, new Command('audit'), notice).description('The former name of "berth verify"');
+  return verifyingCommand(cli, new Command('audit'), notice)
+    .description('Show the audit log; alone, the former name of "berth verify"')
+    .addCommand(auditLogCommand(cli));
 }
