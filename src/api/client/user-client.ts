@@ -2,7 +2,7 @@
 // starts in a third of the time.
 
 import type { MasterKeyStatus } from '../routes/master-keys.ts';
-import type { AuditLogCheck, AuditLogPage } from '../audit-log.ts';
+import type { AuditLogCheck, AuditLogPage } from '../audit/audit-log.ts';
 import type { VerifyReport, VerifyRequest } from '../verify.ts';
 import type { Candidates } from '../candidates.ts';
 import type { Capacity } from '../capacity.ts';

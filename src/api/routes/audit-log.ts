@@ -1,7 +1,7 @@
 // Routes of the audit log of the server that answers.
 
 import { Type } from 'typebox';
-import { AuditLogCheck, AuditLogPage } from '../audit-log.ts';
+import { AuditLogCheck, AuditLogPage } from '../audit/audit-log.ts';
 import { queryParameters } from './parameters.ts';
 import { json, needs, route } from './route.ts';
 

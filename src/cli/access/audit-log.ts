@@ -1,7 +1,7 @@
 // `berth audit log`: who did what. Each server has its own log, so every server that is known is asked.
 
 import { Command } from 'commander';
-import type { AuditLogCheck, AuditRecord } from '../../api/audit-log.ts';
+import type { AuditLogCheck, AuditRecord } from '../../api/audit/audit-log.ts';
 import { type AuditLogQuery, createUserClient, type UserClient } from '../../api/client/user-client.ts';
 import { describeError } from '../../base/log.ts';
 import type { Cli } from '../cli.ts';

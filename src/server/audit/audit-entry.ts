@@ -2,7 +2,7 @@
 // token or a header.
 
 import { hash } from 'node:crypto';
-import type { AuditFace, AuditOutcome } from '../../api/audit-log.ts';
+import type { AuditFace, AuditOutcome } from '../../api/audit/audit-log.ts';
 
 /** What is known before the outcome. */
 export interface AuditEntry {

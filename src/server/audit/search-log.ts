@@ -1,7 +1,7 @@
 // Reads a page of the audit log, oldest first.
 
-import type { AuditRecord } from '../../api/audit-log.ts';
-import { AuditRecord as AuditRecordSchema } from '../../api/audit-log.ts';
+import type { AuditRecord } from '../../api/audit/audit-log.ts';
+import { AuditRecord as AuditRecordSchema } from '../../api/audit/audit-log.ts';
 import { parse } from '../../api/parse.ts';
 import { readLines } from './read-lines.ts';
 

@@ -2,7 +2,7 @@
 // answer; a request that changes nothing has one about itself.
 
 import { ApiError } from '../../api/errors.ts';
-import type { AuditFace } from '../../api/audit-log.ts';
+import type { AuditFace } from '../../api/audit/audit-log.ts';
 import { isRecord } from '../../base/is-record.ts';
 import type { Principal } from '../../core/access/principal.ts';
 import { keys, kindOfKey } from '../../core/state/keys.ts';

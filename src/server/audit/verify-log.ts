@@ -1,7 +1,7 @@
 // Compares the files of an audit log with their own chain, and with the newest line that others know of: a chain alone shows edits, but
 // not that its end was cut off.
 
-import type { AuditFault } from '../../api/audit-log.ts';
+import type { AuditFault } from '../../api/audit/audit-log.ts';
 import type { AuditHead } from './audit-chain.ts';
 import { lineHash, noHash } from './audit-entry.ts';
 import { readLines } from './read-lines.ts';

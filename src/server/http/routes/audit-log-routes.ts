@@ -1,6 +1,6 @@
 // `/v1/audit-log`: who did what, as this server has written it down. Each server has its own log.
 
-import type { AuditRecord } from '../../../api/audit-log.ts';
+import type { AuditRecord } from '../../../api/audit/audit-log.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { auditLogRoutes as routes } from '../../../api/routes/audit-log.ts';
 import { assertMay } from '../../../core/access/may.ts';
