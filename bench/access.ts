@@ -3,13 +3,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { auditOverhead } from './access-audit.ts';
 import { noisyNeighbour } from './access-neighbours.ts';
 import type { Emit } from './row.ts';
 import { buildProduct } from './server-process.ts';
 
 export async function run(emit: Emit): Promise<void> {
   buildProduct();
-  for (const measure of [noisyNeighbour]) {
+  for (const measure of [noisyNeighbour, auditOverhead]) {
     const directory = await mkdtemp(join(tmpdir(), 'berth-bench-access-'));
     try {
       await measure(directory, emit);
