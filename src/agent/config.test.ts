@@ -32,6 +32,7 @@ describe("the agent's configuration", () => {
       imageRoots: ['/var/lib/berth/images'],
       imageChecksums: 'recorded',
       imagePrivateAddresses: 'named',
+      insecureHttp: false,
       labels: {},
       publishAddress: '127.0.0.1',
       portRange: { first: 20_000, last: 29_999 },

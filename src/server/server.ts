@@ -214,7 +214,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
   const { decider, verifier, metrics, whyNotReady, audit } = made;
   const fresh = asFreshAsAsked(
     [
-      ...processRoutes({ whyNotReady, version, metrics, outside }),
+      ...processRoutes({ whyNotReady, version, metrics, outside, snapshot: decider.cache }),
       masterKeysRoute(decider.cache, sealing),
       backupRoute({ store: sealing?.stored ?? store, clock, version }),
       hostTokenRoute(Buffer.from(made.cluster.tokenSecret, 'base64url'), decider),

@@ -33,7 +33,12 @@ export const processRoutes = {
     path: '/readyz',
     access: 'open',
     summary: 'It follows the store',
-    query: { verbose: Type.Boolean({ default: false, description: 'with the state of the systems around it' }) },
+    query: {
+      verbose: Type.Boolean({
+        default: false,
+        description: 'with the state of the systems around it, for those who may read metrics',
+      }),
+    },
     answers: { 200: json(Ready) },
     errors: ['Unavailable'],
   }),

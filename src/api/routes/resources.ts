@@ -26,7 +26,7 @@ export function resourceRoutes(kind: Kind) {
   const single = `${collection}/:name` as const;
   /** A fleet operator sees where they are, and no more. */
   const placement = seenByPlace.has(kind) ? (['read-placement'] as const) : [];
-  const power = kind === 'instance' ? (['power'] as const) : [];
+  const power = kind === 'instance' ? (['power'] as const) : kind === 'host' ? (['drain'] as const) : [];
   /** Accepted everywhere, documented only where they have an effect. */
   const undocumented = (...names: readonly (string | false)[]): readonly string[] =>
     [definition.scope === 'fleet' && 'project', ...names].filter((each) => each !== false);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { builtInRoles, type RoleRules } from '../../api/access.ts';
 import type { AnyResource } from '../../api/resources/index.ts';
-import { testCache, testInstance, testProject, testVolume } from '../testing.ts';
+import { testCache, testHost, testInstance, testProject, testVolume } from '../testing.ts';
 import { assertMayChange } from './change.ts';
 import { bearerOf, testBinding, testRole, testToken } from './testing.ts';
 
@@ -135,6 +135,25 @@ describe('instances', () => {
     ['the loss of a volume', { instance: ['read', 'update'] }, { before: attached, after: plain }, 'yes'],
   ])('%s', (_name, rules, change, expected) => {
     expect(outcome(rules, change)).toBe(expected);
+  });
+});
+
+describe('hosts', () => {
+  const [host] = testHost('h');
+  const [paused] = testHost('h', { spec: { paused: true } });
+  const [pooled] = testHost('h', { spec: { pool: 'gpu' } });
+  const [both] = testHost('h', { spec: { paused: true, pool: 'gpu' } });
+  const [labelled] = testHost('h', { spec: { paused: true }, labels: { zone: 'a' } });
+  it.each<[string, RoleRules, AnyResource, string]>([
+    ['a pause', { host: ['read', 'drain'] }, paused, 'yes'],
+    ['a pause with update only', { host: ['read', 'update'] }, paused, '"drain" on host'],
+    ['a pool with drain only', { host: ['read', 'drain'] }, pooled, '"update" on host'],
+    ['a pool', { host: ['read', 'update'] }, pooled, 'yes'],
+    ['a pause and a pool with drain only', { host: ['read', 'drain'] }, both, '"update" on host'],
+    ['a pause and a label with drain only', { host: ['read', 'drain'] }, labelled, '"update" on host'],
+    ['a pause and a pool', { host: ['read', 'update', 'drain'] }, both, 'yes'],
+  ])('%s', (_name, rules, after, expected) => {
+    expect(outcome(rules, { before: host, after }, null)).toBe(expected);
   });
 });
 

@@ -2,15 +2,28 @@
 // kinds: about the resource before, about the resource after, and about what it uses in addition.
 
 import type { Verb } from '../../api/access.ts';
-import type { AnyResource } from '../../api/resources/index.ts';
+import type { AnyResource, Kind } from '../../api/resources/index.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { equalJson } from '../../base/equal-json.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertMay, assertMayOn } from './may.ts';
 import type { Principal } from './principal.ts';
 import { about, projectOf } from './question.ts';
+import { rightsOf } from './rights-of.ts';
 import { newUses, usesOf } from './uses.ts';
 import { assertGivesWithinOwn } from './within-own.ts';
+
+/** Verbs of which a caller needs one to replace a resource of the kind; which, its new state says. */
+function replaceVerbs(kind: Kind): readonly Verb[] {
+  return kind === 'instance' ? ['update', 'power'] : kind === 'host' ? ['update', 'drain'] : ['update'];
+}
+
+/** Throws `Forbidden` unless some change of it is permitted. */
+export function assertMayReplace(snapshot: Snapshot, principal: Principal, before: AnyResource): void {
+  const rights = rightsOf(principal, snapshot);
+  const [first = 'update', ...others] = replaceVerbs(before.kind);
+  if (!others.some((verb) => rights.allows(about(verb, before)))) assertMayOn(snapshot, principal, first, before);
+}
 
 /** `before` undefined: it is created; `after` null: it is deleted. Throws `Forbidden`, and `NotFound` for what they may not read. */
 export function assertMayChange(
@@ -55,14 +68,24 @@ function assertMayChangeProject(
   assertMay(snapshot, principal, { verb, resource: 'project' }, 'spec');
 }
 
-/** Which verbs a change needs: on and off, and restarts, are `power`. */
+/** Which verbs a change needs: on and off, and restarts, are `power`; pausing a host, and resuming it, are `drain`. */
 function verbsOf(before: AnyResource, after: AnyResource | null): readonly Verb[] {
   if (after === null || (isGoing(after) && !isGoing(before))) return ['delete'];
+  if (before.kind === 'host' && after.kind === 'host') {
+    const drains = before.spec.paused !== after.spec.paused;
+    const { paused } = after.spec;
+    const other = !equalJson({ ...before.spec, paused }, after.spec) || !sameLabels(before, after);
+    return drains ? (other ? ['drain', 'update'] : ['drain']) : ['update'];
+  }
   if (before.kind !== 'instance' || after.kind !== 'instance') return ['update'];
   const [off, on] = [withoutPower(before.spec), withoutPower(after.spec)];
   const power = !equalJson(powerOf(before.spec), powerOf(after.spec));
-  const other = !equalJson(off, on) || !equalJson(before.metadata.labels, after.metadata.labels);
+  const other = !equalJson(off, on) || !sameLabels(before, after);
   return power ? (other ? ['power', 'update'] : ['power']) : ['update'];
+}
+
+function sameLabels(before: AnyResource, after: AnyResource): boolean {
+  return equalJson(before.metadata.labels, after.metadata.labels);
 }
 
 function isGoing({ metadata }: AnyResource): boolean {

@@ -22,7 +22,12 @@ export function assertMay(snapshot: Snapshot, principal: Principal, question: Qu
   if (why !== undefined) throw new ApiError('Forbidden', why, field === undefined ? {} : { field });
 }
 
-/** Whether the principal knows of the resource at all. */
+/** Whether the principal may read the resource, and so know its name. */
+export function mayRead(principal: Principal, resource: AnyResource, snapshot: Snapshot): boolean {
+  return rightsOf(principal, snapshot).allows(about('read', resource));
+}
+
+/** Whether the principal knows of the resource at all: whoever sees only where it is knows its id. */
 export function mayKnow(principal: Principal, resource: AnyResource, snapshot: Snapshot): boolean {
   const rights = rightsOf(principal, snapshot);
   if (rights.allows(about('read', resource))) return true;

@@ -42,6 +42,11 @@ it.each<[string, AnyResource, readonly string[]]>([
       'use priority 3 in web for spec.priority',
     ],
   ],
+  [
+    'containers of other images',
+    testInstance('a', { containers: [{ name: 'main', image: 'shop', env: {}, ports: [] }] }),
+    ['use image tiny in web for spec.image', 'use image shop in web for spec.containers[0].image'],
+  ],
   ['a task', testTask('a', { size: 'small' }), ['use size small in web for spec.size']],
   ['a volume', testVolume('a'), []],
   [

@@ -14,8 +14,8 @@ export interface Use {
   readonly name: string;
 }
 
-type Fields = NamingSpec &
-  Partial<Pick<InstanceSpec, 'size' | 'priority' | 'preemption' | 'volumes'>> & {
+type Fields = Omit<NamingSpec, 'containers'> &
+  Partial<Pick<InstanceSpec, 'size' | 'priority' | 'preemption' | 'volumes' | 'containers'>> & {
     readonly image?: string | undefined;
     readonly label?: string | undefined;
     readonly source?: { readonly volume: string } | undefined;
@@ -50,6 +50,7 @@ function usesOfFields(spec: Fields, project: string): Use[] {
   if ((spec.priority ?? 0) > 0) use('priority', String(spec.priority), 'spec.priority');
   if (spec.preemption === 'LowerPriority') use('priority', spec.preemption, 'spec.preemption');
   for (const [i, { name }] of (spec.volumes ?? []).entries()) use('volume', name, `spec.volumes[${i}].name`);
+  for (const [i, { image }] of (spec.containers ?? []).entries()) use('image', image, `spec.containers[${i}].image`);
   use('volume', spec.source?.volume, 'spec.source.volume');
   for (const { secret, field } of secretsNamedBy(spec)) use('secret', secret, field);
   return uses;

@@ -2,6 +2,7 @@
 
 import type { Capacity } from '../../api/capacity.ts';
 import type { Explanation, NearestChange } from '../../api/explanation.ts';
+import type { Finding, VerifyReport } from '../../api/verify.ts';
 
 /** Stands for a name. */
 const hidden = '(hidden)';
@@ -68,4 +69,28 @@ export function capacityWithoutNames(capacity: Capacity): Capacity {
       worst: loss.worst.map((worst) => ({ ...worst, hosts: worst.hosts.map(() => hidden), examples: [] })),
     })),
   };
+}
+
+/** The same for somebody who may see hosts, but not the names of guests. */
+export function capacityWithoutGuests(capacity: Capacity): Capacity {
+  const { losses } = capacity;
+  const unnamed = losses.map((loss) => ({
+    ...loss,
+    worst: loss.worst.map((worst) => ({
+      ...worst,
+      examples: worst.examples.map((example) => ({ ...example, instance: hidden })),
+    })),
+  }));
+  return { ...capacity, losses: unnamed };
+}
+
+/** What does not fit together, by host: what it is about is told to those who may read all guests. */
+export function verifyReportWithoutNames(report: VerifyReport): VerifyReport {
+  const unnamed = (finding: Finding): Finding => {
+    const { subject, message: _message, cause: _cause, ...rest } = finding;
+    const [kind = ''] = subject.split(' ', 1);
+    if (kind === 'host') return finding;
+    return { ...rest, subject: `${kind} ${hidden}`, message: hidden, cause: hidden };
+  };
+  return { ...report, findings: report.findings.map(unnamed) };
 }

@@ -17,12 +17,15 @@ export function listQueue(
     limit,
     project,
     knows = () => true,
+    names = () => true,
   }: {
     readonly nowMs: number;
     readonly limit: number;
     readonly project?: string | undefined;
     /** Whether the caller may read instances of a project. Positions count those of all. */
     readonly knows?: (project: string) => boolean;
+    /** Whether the caller may know their names, and why they wait; else there are ids. */
+    readonly names?: (project: string) => boolean;
   },
 ): QueueList {
   const queue = queueOf(snapshot);
@@ -31,13 +34,14 @@ export function listQueue(
   let waitingCount = 0;
   const gangs = new GangAnswers(snapshot);
   for (const [i, waiting] of queue.inOrder(nowMs).entries()) {
-    const { project: owner } = waiting.line;
+    const { key, line } = waiting;
+    const { project: owner } = line;
     if ((project !== undefined && owner !== project) || !knows(owner)) continue;
     waitingCount++;
     projects.add(owner);
     if (items.length >= limit) continue;
     const item = itemOf(snapshot, waiting, { position: i + 1, nowMs, gangs });
-    if (item) items.push(item);
+    if (item) items.push(names(owner) ? item : withoutName(snapshot, key, item));
   }
   return {
     waiting: waitingCount,
@@ -70,6 +74,10 @@ function itemOf(
     ...(spec.gang === undefined ? {} : { gang: spec.gang.name }),
     ...(status.nomination === undefined ? {} : { nominatedHost: status.nomination.host }),
   };
+}
+
+function withoutName(snapshot: Snapshot, key: string, { gang: _gang, ...item }: QueueItem): QueueItem {
+  return { ...item, instance: snapshot.get('instance', key)?.value.metadata.id ?? '', message: '' };
 }
 
 /** Number of gang members evaluated for one list: about 10 ms. */

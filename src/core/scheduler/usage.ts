@@ -31,8 +31,8 @@ export function usageOf(
   return { items, more: slots.length > limit };
 }
 
-/** Its providers, the host itself first, and the holders of each. */
-export function providersOf(snapshot: Snapshot, host: string): HostProviders {
+/** Its providers, the host itself first, and the holders of each: by id where the caller may not know their names. */
+export function providersOf(snapshot: Snapshot, host: string, knows: (project: string) => boolean): HostProviders {
   const fleet = fleetOf(snapshot);
   const slot = fleet.slotOf(host);
   const tree = slot === undefined ? [] : fleet.tree(slot);
@@ -55,7 +55,7 @@ export function providersOf(snapshot: Snapshot, host: string): HostProviders {
       .map(({ value: { consumer, amounts } }) => ({
         kind: consumer.kind ?? ('instance' as const),
         project: consumer.project,
-        name: consumer.name,
+        name: knows(consumer.project) ? consumer.name : consumer.id,
         incarnation: consumer.incarnation,
         amounts: Object.fromEntries(Object.entries(amounts).map(([id, held]) => [id, { ...held }])),
       }))

@@ -5,7 +5,7 @@ import { capacityInSteps } from '../../../core/explain/capacity.ts';
 import { assertMay } from '../../../core/access/may.ts';
 import type { Principal } from '../../../core/access/principal.ts';
 import { rightsOf } from '../../../core/access/rights-of.ts';
-import { capacityWithoutNames } from '../../../core/access/without-names.ts';
+import { capacityWithoutGuests, capacityWithoutNames } from '../../../core/access/without-names.ts';
 import type { Decider } from '../../decide.ts';
 import { inSlices } from '../../in-slices.ts';
 import { type Asked, askedBy, requestFor } from './asked.ts';
@@ -19,7 +19,8 @@ export function capacityRoutes({ cache, clock }: Decider): Route[] {
     if (asked && !named) assertMay(cache, principal, { verb: 'create', resource: 'instance', project: asked.project });
     const steps = capacityInSteps(cache, { asked: asked && requestFor(cache, asked), losses });
     const capacity = await inSlices(clock, steps);
-    return { status: 200, json: named ? capacity : capacityWithoutNames(capacity) };
+    if (!named) return { status: 200, json: capacityWithoutNames(capacity) };
+    return { status: 200, json: rights.everywhere('read', 'instance') ? capacity : capacityWithoutGuests(capacity) };
   };
   return [
     bind(routes.capacity, ({ query }, request) => {

@@ -1,6 +1,6 @@
 // Dry run: what a create would make, decided like any other and never committed; of an instance also where it would go, or why nowhere.
 
-import type { Kind } from '../../../api/resources/index.ts';
+import type { AnyResource, Kind } from '../../../api/resources/index.ts';
 import type { Decision } from '../../../core/operations/decision.ts';
 import { explainInSteps } from '../../../core/explain/explain.ts';
 import type { Context } from '../../../core/state/context.ts';
@@ -8,7 +8,8 @@ import { contextOf, type Decider } from '../../decide.ts';
 import { inSlices } from '../../in-slices.ts';
 import type { Caller } from '../caller.ts';
 import type { Answer } from '../route.ts';
-import { explanationSeenBy } from './visible.ts';
+import { isResource } from './present.ts';
+import { explanationSeenBy, visibleTo } from './visible.ts';
 
 export async function dryRun(
   kind: Kind,
@@ -18,13 +19,16 @@ export async function dryRun(
 ): Promise<Answer> {
   const { plan, key } = decide(contextOf(decider));
   const planned = plan.changes.find((change) => change.key === key)?.value ?? decider.cache.get(kind, key)?.value;
-  if (planned?.kind !== 'instance') return { status: 200, json: planned };
+  const { principal } = query.caller;
+  const seen = (resource: AnyResource): AnyResource => visibleTo(principal, decider.cache)(resource, 'one');
+  if (planned?.kind !== 'instance')
+    return { status: 200, json: planned && isResource(planned) ? seen(planned) : planned };
   const steps = explainInSteps(decider.cache, planned, {
     limit: query.limit,
     offset: query.continue,
     nowMs: decider.clock.nowMs(),
     policy: decider.policy,
   });
-  const seen = explanationSeenBy(query.caller.principal, decider.cache);
-  return { status: 200, json: { ...planned, explanation: seen(await inSlices(decider.clock, steps)) } };
+  const explained = explanationSeenBy(principal, decider.cache);
+  return { status: 200, json: { ...seen(planned), explanation: explained(await inSlices(decider.clock, steps)) } };
 }

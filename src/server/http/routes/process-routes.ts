@@ -3,9 +3,12 @@
 import { ApiError } from '../../../api/errors.ts';
 import { openApiDocument } from '../../../api/openapi.ts';
 import { processRoutes as routes } from '../../../api/routes/process.ts';
+import { rightsOf } from '../../../core/access/rights-of.ts';
+import type { Snapshot } from '../../../core/state/snapshot.ts';
 import type { Metrics } from '../../metrics.ts';
 import type { Outside } from '../../outside.ts';
 import { bind } from './bind.ts';
+import type { Caller } from '../caller.ts';
 import type { Route } from '../route.ts';
 
 interface ProcessParts {
@@ -14,15 +17,19 @@ interface ProcessParts {
   readonly version: string;
   readonly metrics: Metrics;
   readonly outside: Outside;
+  readonly snapshot: Snapshot;
 }
 
-export function processRoutes({ whyNotReady, version, metrics, outside }: ProcessParts): Route[] {
+export function processRoutes({ whyNotReady, version, metrics, outside, snapshot }: ProcessParts): Route[] {
+  /** They name other systems, and tell what fails there. */
+  const partsFor = ({ principal }: Caller): ReturnType<Outside['reports']> =>
+    rightsOf(principal, snapshot).everywhere('read', 'metrics') ? outside.reports() : [];
   return [
     bind(routes.healthz, () => ({ status: 200, json: { ok: true } })),
-    bind(routes.readyz, ({ query }) => {
+    bind(routes.readyz, ({ query }, { caller }) => {
       const why = whyNotReady();
       if (why !== undefined) throw new ApiError('Unavailable', why);
-      return { status: 200, json: { ok: true, ...(query.verbose ? { parts: outside.reports() } : {}) } };
+      return { status: 200, json: { ok: true, ...(query.verbose ? { parts: partsFor(caller) } : {}) } };
     }),
     bind(routes.metrics, () => ({
       status: 200,

@@ -2,18 +2,25 @@
 
 import { capacityRoutes } from '../../../api/routes/capacity.ts';
 import { listQueue } from '../../../core/explain/queue-list.ts';
+import { assertMay } from '../../../core/access/may.ts';
 import { rightsOf } from '../../../core/access/rights-of.ts';
 import type { Decider } from '../../decide.ts';
 import { bind } from './bind.ts';
+import { knowsNames } from './visible.ts';
 import type { Route } from '../route.ts';
 
 export function queueRoutes({ cache, clock }: Decider): Route[] {
   return [
     bind(capacityRoutes.queue, ({ query: { project, limit } }, { caller }) => {
       const nowMs = Math.floor(clock.nowMs());
-      const rights = rightsOf(caller.principal, cache);
-      const knows = (of: string): boolean => rights.allows({ verb: 'read', resource: 'instance', project: of });
-      return { status: 200, json: listQueue(cache, { nowMs, limit, project, knows }) };
+      const { principal } = caller;
+      const rights = rightsOf(principal, cache);
+      const names = knowsNames(principal, cache);
+      const seesPlaces = rights.everywhere('read-placement', 'instance');
+      if (project !== undefined && !seesPlaces && !rights.isShare)
+        assertMay(cache, principal, { verb: 'read', resource: 'instance', project });
+      const knows = (of: string): boolean => seesPlaces || names(of);
+      return { status: 200, json: listQueue(cache, { nowMs, limit, project, knows, names }) };
     }),
   ];
 }

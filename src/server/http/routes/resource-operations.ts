@@ -33,6 +33,7 @@ import { revokeToken } from '../../../core/operations/access/token.ts';
 import { createSecret, deleteSecret, replaceSecret } from '../../../core/operations/secret.ts';
 import { createTask, deleteTask } from '../../../core/operations/task.ts';
 import { createVolume, deleteVolume, replaceVolume } from '../../../core/operations/volumes/volume.ts';
+import { withHiddenKept } from './hidden-values.ts';
 import type { Context } from '../../../core/state/context.ts';
 import type { Snapshot } from '../../../core/state/snapshot.ts';
 
@@ -66,7 +67,11 @@ const refuse = (): never => {
 export const resourceOperations: Readonly<Record<Kind, Operations>> = {
   instance: {
     create: (snapshot, input, ctx) =>
-      createInstance(snapshot, { ...input, spec: parse(InstanceSpec, input.spec, 'spec') }, ctx),
+      createInstance(
+        snapshot,
+        { ...input, spec: parse(InstanceSpec, withHiddenKept(input.spec, undefined), 'spec') },
+        ctx,
+      ),
     replace: (snapshot, input, ctx) =>
       replaceInstance(snapshot, { ...input, spec: parse(InstanceSpec, input.spec, 'spec') }, ctx),
     delete: deleteInstance,
@@ -99,7 +104,7 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
   },
   job: {
     create(snapshot, input, ctx) {
-      const spec = parse(JobSpec, input.spec, 'spec');
+      const spec = parse(JobSpec, withHiddenKept(input.spec, undefined), 'spec');
       // They tell Berth what to send, and where: only those who took a message or a webhook may say so.
       for (const field of ['request', 'forge'] as const) {
         if (spec[field] === undefined) continue;

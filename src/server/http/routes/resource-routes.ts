@@ -17,12 +17,14 @@ import type { Context } from '../../../core/state/context.ts';
 import { kindOfKey } from '../../../core/state/keys.ts';
 import type { Entry, Snapshot } from '../../../core/state/snapshot.ts';
 import type { Store } from '../../../store/store.ts';
-import { assertMay, assertMayOn, mayKnow, notFound } from '../../../core/access/may.ts';
+import { assertMayReplace } from '../../../core/access/change.ts';
+import { assertMay, assertMayOn, mayKnow, mayRead, notFound } from '../../../core/access/may.ts';
 import { decideFor, permitted } from '../on-behalf.ts';
 import type { Caller } from '../caller.ts';
-import { seesAll, visibleKeys, visibleTo } from './visible.ts';
+import { seesAll, seesSomePlaces, visibleKeys, visibleTo } from './visible.ts';
 import { type Decider, forProject } from '../../decide.ts';
 import { isResource, present, withOutlook } from './present.ts';
+import { withHiddenKept } from './hidden-values.ts';
 import { dryRun } from './dry-run.ts';
 import { JsonWriter } from '../json-writer.ts';
 import { newestRevision } from '../newest-revision.ts';
@@ -87,9 +89,10 @@ function replace(kind: Kind, definition: ResourceDefinition, decider: Decider): 
   const operations = resourceOperations[kind];
   return bind(registeredRoutes(kind).replace, async ({ params: { name }, query: { project }, body }, request) => {
     const { principal } = request.caller;
-    const current = decider.cache.get(kind, keyFor(definition, name, project))?.value;
-    if (current && !mayKnow(principal, current, decider.cache)) throw notFound(kind, name);
-    const before = current;
+    const key = keyFor(definition, name, project);
+    const before = decider.cache.get(kind, key)?.value;
+    if (!before || !mayRead(principal, before, decider.cache)) throw notFound(kind, name);
+    assertMayReplace(decider.cache, principal, before);
     const { metadata, spec } = parse(bodySchema, withoutReadOnly(body, before));
     const { revision: ifRevision } = metadata;
     const named = { ...metadata, name, ...(definition.scope === 'fleet' ? {} : { project }) };
@@ -100,7 +103,10 @@ function replace(kind: Kind, definition: ResourceDefinition, decider: Decider): 
     const done = await decideFor(
       forProject(input.project, decider),
       request,
-      permitted(principal, (snapshot, ctx) => operations.replace(snapshot, input, ctx)),
+      permitted(principal, (snapshot, ctx) => {
+        const now = snapshot.get(kind, key)?.value;
+        return operations.replace(snapshot, { ...input, spec: withHiddenKept(input.spec, now) }, ctx);
+      }),
     );
     return answer(kind, 200, { ...done, caller: request.caller }, decider);
   });
@@ -221,8 +227,10 @@ function find<K extends Kind>(
   cache: Cache,
   { caller, name, project }: Wanted,
 ): Entry<ResourceByKind[K]> {
-  const found = cache.committed(kind, keyFor(definition, name, project)) ?? findById(kind, definition, cache, name);
-  if (found && mayKnow(caller.principal, found.value, cache)) return found;
+  const byName = cache.committed(kind, keyFor(definition, name, project));
+  if (byName && mayRead(caller.principal, byName.value, cache)) return byName;
+  const byId = findById(kind, definition, cache, name);
+  if (byId && mayKnow(caller.principal, byId.value, cache)) return byId;
   throw notFound(kind, name);
 }
 
@@ -317,24 +325,29 @@ function list<K extends Kind>(
   const after = continuation(query.continue);
   const wanted = filterOf(definition, query);
   const revision = cache.revision;
+  const seen = visibleTo(principal, cache);
+  // Nothing depends on what is not shown: neither the order, nor what is selected.
+  const unnamed = seesSomePlaces(principal, kind, cache);
+  const place = ({ key, value }: Entry<AnyResource>): string =>
+    unnamed ? `${definition.plural}/${value.metadata.id}` : key;
+  const shownOf = (value: AnyResource): AnyResource => (unnamed ? seen(value, 'several') : value);
   const found: Entry<ResourceByKind[K]>[] = [];
   for (const entry of cache.listCommitted(kind)) {
-    if (after !== undefined && entry.key <= after) continue;
-    if ((known === 'all' || known(entry.key, entry.value)) && (wanted === 'all' || wanted(entry.value)))
+    if (after !== undefined && place(entry) <= after) continue;
+    if ((known === 'all' || known(entry.key, entry.value)) && (wanted === 'all' || wanted(shownOf(entry.value))))
       found.push(entry);
   }
-  found.sort((a, b) => (a.key < b.key ? -1 : 1));
+  found.sort((a, b) => (place(a) < place(b) ? -1 : 1));
   const page = found.slice(0, limit);
   const last = page.at(-1);
   const shownNow = withOutlook(decider);
-  const seen = visibleTo(principal, cache);
   return {
     status: 200,
     json: {
       items: page.map((entry) => seen(shownNow(present(entry)), 'several')),
       revision,
       epoch: epochOf(cache),
-      ...(found.length > limit && last ? { continue: base64(last.key) } : {}),
+      ...(found.length > limit && last ? { continue: base64(place(last)) } : {}),
     },
   };
 }

@@ -8,6 +8,7 @@ import { providersOf, usageOf } from '../../../core/scheduler/usage.ts';
 import { keys } from '../../../core/state/keys.ts';
 import type { Decider } from '../../decide.ts';
 import { bind } from './bind.ts';
+import { knowsNames } from './visible.ts';
 import type { Route } from '../route.ts';
 
 export function usageRoutes({ cache }: Decider): Route[] {
@@ -25,10 +26,10 @@ export function usageRoutes({ cache }: Decider): Route[] {
       assertMay(cache, caller.principal, { verb: 'read', resource: 'project', project });
       return { status: 200, json: { project, charged: chargedTo(cache, project) } };
     }),
-    bind(routes.providers, ({ params: { host } }) => {
+    bind(routes.providers, ({ params: { host } }, { caller }) => {
       if (!cache.get('host', keys.host(host)))
         throw new ApiError('NotFound', `there is no host "${host.slice(0, 80)}"`);
-      return { status: 200, json: providersOf(cache, host) };
+      return { status: 200, json: providersOf(cache, host, knowsNames(caller.principal, cache)) };
     }),
   ];
 }

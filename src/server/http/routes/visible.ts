@@ -33,6 +33,10 @@ export function visibleKeys(
 ): KnownKeys {
   if (seesAll(principal)) return 'all';
   const rights = rightsOf(principal, snapshot);
+  const knows = how === 'list' || kind === 'event' ? readsOrPlaces : reads;
+  // What is deleted is told by its name.
+  if (how === 'watch' && kind !== 'event' && !knows(rights, kind, undefined) && !rights.anywhere('read', kind))
+    throw new ApiError('Forbidden', `you may not watch ${kind}s; list them instead`);
   if (knows(rights, kind, undefined)) return 'all';
   const { scope } = resourceDefinitions[kind];
   if (scope === 'project' && project !== undefined) {
@@ -45,23 +49,40 @@ export function visibleKeys(
       throw new ApiError('Forbidden', `a watch of ${kind}s needs a role in the whole fleet; list them instead`);
     return (_key, resource) => resource !== undefined && rights.allows(about('read', resource));
   }
-  return byProject(rights, kind);
+  return byProject((of) => knows(rights, kind, of));
+}
+
+/** Whether the caller may know the names of instances of a project. */
+export function knowsNames(principal: Principal, snapshot: Snapshot): (project: string) => boolean {
+  const rights = rightsOf(principal, snapshot);
+  return (project) => rights.allows({ verb: 'read', resource: 'instance', project });
+}
+
+/** Whether some resources of the kind are seen by their place only. */
+export function seesSomePlaces(principal: Principal, kind: Kind, snapshot: Snapshot): boolean {
+  if (seesAll(principal) || kind === 'event') return false;
+  const rights = rightsOf(principal, snapshot);
+  return !rights.everywhere('read', kind) && rights.everywhere('read-placement', kind);
 }
 
 /** The project is the second part of the key, `instances/web/a`; of a project it is the name. */
-function byProject(rights: Rights, kind: Kind): KnownKeys {
+function byProject(knows: (project: string) => boolean): KnownKeys {
   const known = new Map<string, boolean>();
   return (key) => {
     const begin = key.indexOf('/') + 1;
     const end = key.indexOf('/', begin);
     const project = key.slice(begin, end < 0 ? undefined : end);
     let may = known.get(project);
-    if (may === undefined) known.set(project, (may = knows(rights, kind, project)));
+    if (may === undefined) known.set(project, (may = knows(project)));
     return may;
   };
 }
 
-function knows(rights: Rights, resource: AccessResource, project: string | undefined): boolean {
+function reads(rights: Rights, resource: AccessResource, project: string | undefined): boolean {
+  return rights.allows({ verb: 'read', resource, project });
+}
+
+function readsOrPlaces(rights: Rights, resource: AccessResource, project: string | undefined): boolean {
   // Of events, somebody who works on hosts reads those about the fleet: they belong to no project.
   if (resource === 'event' && project !== '') return rights.allows({ verb: 'read', resource, project });
   return (
@@ -96,5 +117,5 @@ function only(fields: object, names: readonly string[]): Record<string, unknown>
 export function explanationSeenBy(principal: Principal, snapshot: Snapshot): (explanation: Explanation) => Explanation {
   const rights = rightsOf(principal, snapshot);
   if (rights.everywhere('read', 'host') && rights.everywhere('read', 'instance')) return (explanation) => explanation;
-  return (explanation) => explanationWithoutNames(explanation, (project) => knows(rights, 'instance', project));
+  return (explanation) => explanationWithoutNames(explanation, (project) => reads(rights, 'instance', project));
 }
