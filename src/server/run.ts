@@ -18,7 +18,7 @@ import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { ApiError } from '../api/errors.ts';
 import { announceControlPlane } from '../core/operations/control-plane.ts';
-import { comingHostGeneration, hostGenerationOf } from '../core/operations/access/host-generation.ts';
+import { comingHostGeneration } from '../core/operations/access/host-generation.ts';
 import { keys, prefixOf } from '../core/state/keys.ts';
 import { placeOf } from '../store/open.ts';
 import { Announcement } from './announcement.ts';
@@ -30,7 +30,8 @@ import { AgentLinks } from './http/agent-link.ts';
 import { connectionLimits, Connections } from './http/connections/connections.ts';
 import { guestAccess } from './http/guest-access.ts';
 import { checkListen, type HttpParts, serveHttp, type TlsIdentity } from './http/serve.ts';
-import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
+import { type Authentication, createAuthentication } from './http/identity/authentication.ts';
+import { hostTokenOf } from './http/tokens.ts';
 import { createImageContent, type ImageContent, type InspectImage } from './images/image-content.ts';
 import { readForges } from './intake/forges/forges.ts';
 import { loadImageMap } from './images/image-map-load.ts';
@@ -45,17 +46,18 @@ import { Outside } from './outside.ts';
 import { sealingOf } from './sealing/server-sealing.ts';
 import { type Server, startControlPlane } from './server.ts';
 import { secretsFor, takeSecrets } from './secret-files.ts';
+import { clusterIn } from './storage/cluster-record.ts';
 import { refuseMissingStore } from './storage/missing-store.ts';
 import { closeWithStore, openWithPatience } from './storage/patience-with-store.ts';
 import { stoppableStart, throwIfStopped } from './stoppable-start.ts';
 import type { JoinParts } from './tls/join-routes.ts';
-import { hostOfCertificate } from './tls/host-certificate.ts';
 import { plainKeys } from './tls/key-keeper.ts';
 import type { ServerTls } from './tls/server-tls.ts';
 import { warnOfOpenFiles } from './warn-of-open-files.ts';
 
 export interface RunningServer {
   readonly url: string;
+  /** Empty: this server has no copy of the admin token. */
   readonly operatorToken: string;
   hostToken(name: string): string;
   close(): Promise<void>;
@@ -128,10 +130,10 @@ async function start(
       version,
       name,
       leaseMs: config.leaderLeaseMs,
-      secrets: await secretsFor(config.dataDirectory),
+      secrets: await secretsFor(config.dataDirectory, (await clusterIn(store))?.cluster),
     });
     throwIfStopped(signal);
-    const secrets = await takeSecrets(config.dataDirectory, plane.cluster);
+    const { operatorToken, hostSecret } = await takeSecrets(config.dataDirectory, plane.cluster, log);
     const { decider, stop: stopPlane } = plane;
     await applyConfiguration(config, decider, log);
     amqp = await startAmqp(config, { plane, outside, log });
@@ -141,8 +143,18 @@ async function start(
     tls = secure ? await openTls(config, decider, log) : undefined;
     const certificates = tls;
     const identity = tls?.identity;
+    const authentication = createAuthentication({ decider, store, hostSecret, log });
     const http = await serveHttp(
-      httpParts(plane, { announced, links, connections, limits: config.limits, secrets, tls: identity, log }),
+      httpParts(plane, {
+        announced,
+        links,
+        connections,
+        limits: config.limits,
+        hostSecret,
+        authentication,
+        tls: identity,
+        log,
+      }),
       listen,
     );
     tls?.start((next) => http.setTls(next));
@@ -152,8 +164,8 @@ async function start(
     log.info('server listens', { url: http.url, store: place });
     return {
       url: http.url,
-      operatorToken: secrets.operatorToken,
-      hostToken: (name) => hostTokenOf(secrets.secret, name, comingHostGeneration(decider.cache, name)),
+      operatorToken,
+      hostToken: (name) => hostTokenOf(hostSecret, name, comingHostGeneration(decider.cache, name)),
       close: () =>
         closeWithStore({ store, clock }, async () => {
           await intake?.stopIntake();
@@ -162,6 +174,7 @@ async function start(
           forgetHangup?.();
           await certificates?.stop();
           await http.close();
+          authentication.stop();
           await announced.stop();
           await intake?.stop();
           await stopPlane();
@@ -256,23 +269,21 @@ function httpParts(
     readonly links: AgentLinks;
     readonly connections: Connections;
     readonly limits: LimitsConfig;
-    readonly secrets: TokenSecrets;
+    readonly hostSecret: Uint8Array;
+    readonly authentication: Authentication;
     readonly tls: TlsIdentity | undefined;
     readonly log: Logger;
   },
 ): HttpParts {
-  const { announced, links, connections, limits, secrets, tls, log } = parts;
-  const { cache } = decider;
-  const access = guestAccess({ decider, links, secret: secrets.secret, audit: audit?.parts });
+  const { announced, links, connections, limits, hostSecret, authentication, tls, log } = parts;
+  const { authenticator, live } = authentication;
+  const access = guestAccess({ decider, links, secret: hostSecret, live, audit: audit?.parts });
   return {
     routes: [...routes, ...access.routes],
     access,
     snapshot: decider.cache,
-    identify: (authorization, certificate) => {
-      const host = hostOfCertificate(cache, certificate, decider.clock.nowMs());
-      if (authorization === undefined) return host === undefined ? undefined : { kind: 'host', host };
-      return identityOf(secrets, authorization, (name) => hostGenerationOf(cache, name));
-    },
+    identify: (shown) => authenticator.identify(shown),
+    live,
     epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
     acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
     servers: () => announced.announced,

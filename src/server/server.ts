@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
 import { controllers } from '../core/controllers/registry.ts';
-import { type ClusterSecrets, openCluster } from '../core/operations/cluster.ts';
+import { openCluster, type OpeningSecrets } from '../core/operations/cluster.ts';
 import { Cache } from '../core/state/cache.ts';
 import { keys } from '../core/state/keys.ts';
 import type { Policy } from '../core/state/context.ts';
@@ -89,7 +89,7 @@ export interface ServerParts {
   readonly name: string;
   readonly leaseMs: number;
   /** For a new store. */
-  readonly secrets: ClusterSecrets;
+  readonly secrets: OpeningSecrets;
   /** Where who did what is written down; absent: nowhere. */
   readonly audit?: AuditSettings;
   /** Points at which the simulator injects unusual behaviour. Default: none. */

@@ -14,6 +14,7 @@ import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
 import type { AuditSettings } from './audit/audit.ts';
 import { AgentLinks } from './http/agent-link.ts';
+import { createAuthentication } from './http/identity/authentication.ts';
 import { guestAccess } from './http/guest-access.ts';
 import { connectionLimits, type ConnectionLimits, Connections } from './http/connections/connections.ts';
 import { serveHttp } from './http/serve.ts';
@@ -33,7 +34,7 @@ export function testStore(): Store {
   return createMemoryStore();
 }
 
-/** Its tokens are `operator`, `host:<name>` for a host, and `token:<name>` for each `token` that is stored. */
+/** It takes tokens that were created, and `operator`, `host:<name>` for a host, and `token:<name>` for each `token` that is stored. */
 export async function startTestServer(
   options: {
     store?: Store;
@@ -73,20 +74,18 @@ export async function startTestServer(
     leaseMs: 600_000, // and nothing is written that no test asked for
     secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
   });
-  const access = guestAccess({
-    decider: plane.decider,
-    links,
-    secret: Buffer.alloc(32, 'x'),
-    audit: plane.audit?.parts,
-  });
+  const hostSecret = Buffer.alloc(32, 'x');
+  const { decider } = plane;
+  const authentication = createAuthentication({ decider, store, hostSecret, log: silentLogger });
+  const { authenticator, live } = authentication;
+  const access = guestAccess({ decider, links, secret: hostSecret, live, audit: plane.audit?.parts });
   const http = await serveHttp(
     {
       routes: [...plane.routes, ...access.routes],
       access,
       snapshot: plane.decider.cache,
-      identify(authorization) {
-        return testPrincipal(authorization, plane.decider.cache);
-      },
+      identify: (shown) => testPrincipal(shown.authorizations[0], decider.cache) ?? authenticator.identify(shown),
+      live,
       epochOf: (host) => plane.decider.cache.committed('host', keys.host(host))?.value.status.epoch,
       acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
       connections,
@@ -108,11 +107,13 @@ export async function startTestServer(
     async drop() {
       links.close();
       await http.close();
+      authentication.stop();
       void plane.stop();
     },
     async close() {
       links.close();
       await http.close();
+      authentication.stop();
       await plane.stop();
       await store.close();
     },

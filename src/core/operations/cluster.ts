@@ -9,24 +9,31 @@ import { type Plan, unchanged } from '../state/plan.ts';
 import type { Cluster } from '../state/records.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
-export type ClusterSecrets = Pick<Cluster, 'tokenSecret' | 'operatorToken'>;
+type ClusterSecrets = Pick<Cluster, 'tokenSecret' | 'operatorToken' | 'operatorDigest'>;
+
+export interface OpeningSecrets extends ClusterSecrets {
+  /** SHA-256, hexadecimal; absent: the text of an admin token stays in the store. */
+  readonly digestOf?: ((text: string) => string) | undefined;
+}
 
 /**
- * `secrets` are used only when the store has none yet. Called at every start. Throws `Unavailable` for a store that is
+ * The secrets are used only when the store has none yet. Called at every start. Throws `Unavailable` for a store that is
  * closed, or used by a newer Berth.
  */
 export function openCluster(
   snapshot: Snapshot,
-  secrets: ClusterSecrets,
+  { digestOf, ...secrets }: OpeningSecrets,
   ctx: Context,
 ): { readonly plan: Plan; readonly cluster: Cluster } {
   const entry = snapshot.get('cluster', keys.cluster);
   if (entry) {
     if (entry.value.recordsVersion > recordsVersion) throw new ApiError('Unavailable', newerStore(entry.value));
     if (entry.value.closed) throw new ApiError('Unavailable', `the store is closed: ${entry.value.closed.why}`);
-    if (entry.value.recordsVersion === recordsVersion) return { plan: unchanged(entry), cluster: entry.value };
+    const kept = withoutText(entry.value, digestOf);
+    if (kept.recordsVersion === recordsVersion && kept === entry.value)
+      return { plan: unchanged(entry), cluster: entry.value };
     // Every commit has this record as a condition: servers that do not know the new form cannot write from now on.
-    const cluster = { ...entry.value, recordsVersion };
+    const cluster = { ...kept, recordsVersion };
     return { plan: { changes: [{ key: entry.key, ifRevision: entry.revision, value: cluster }] }, cluster };
   }
   const cluster: Cluster = {
@@ -37,4 +44,24 @@ export function openCluster(
     ...secrets,
   };
   return { plan: { changes: [{ key: keys.cluster, ifRevision: 0, value: cluster }] }, cluster };
+}
+
+/** Earlier versions stored the text of the admin token. */
+function withoutText(cluster: Cluster, digestOf: ((text: string) => string) | undefined): Cluster {
+  const { operatorToken: text, ...rest } = cluster;
+  return text === undefined || digestOf === undefined ? cluster : { operatorDigest: digestOf(text), ...rest };
+}
+
+/** The admin token with this digest is the only one from this commit on. */
+export function replaceOperator(
+  snapshot: Snapshot,
+  operatorDigest: string,
+  ctx: Pick<Context, 'nowMs'>,
+): { readonly plan: Plan } {
+  const entry = snapshot.get('cluster', keys.cluster);
+  if (!entry) throw new ApiError('Unavailable', 'the store has no server yet; start one first');
+  if (entry.value.operatorDigest === operatorDigest) return { plan: unchanged(entry) };
+  const { operatorToken: _text, ...rest } = entry.value;
+  const value = { ...rest, operatorDigest, operatorRotatedAtMs: ctx.nowMs };
+  return { plan: { changes: [{ key: entry.key, ifRevision: entry.revision, value }] } };
 }

@@ -135,7 +135,12 @@ export interface Cluster {
   readonly createdAtMs: number;
   /** At least 32 bytes, base64url: the tokens of hosts are derived from it. */
   readonly tokenSecret: string;
-  readonly operatorToken: string;
+  /** SHA-256 of the admin token, hexadecimal: only who has its text can show it. */
+  readonly operatorDigest?: string;
+  /** When the admin token was replaced last. */
+  readonly operatorRotatedAtMs?: number;
+  /** The admin token as earlier versions stored it. */
+  readonly operatorToken?: string;
   /** While present, no control plane may write: a restore is in progress, or the store has been moved. */
   readonly closed?: {
     readonly by: 'restore' | 'move' | 'moved';

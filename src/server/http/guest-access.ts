@@ -9,6 +9,7 @@ import { instanceRoutes, waysIn } from '../../api/routes/instances.ts';
 import { newId } from '../../base/ids.ts';
 import { assertMayOn } from '../../core/access/may.ts';
 import { nobody, type Principal } from '../../core/access/principal.ts';
+import { about } from '../../core/access/question.ts';
 import { type AccessTicket, useTicket } from '../../core/operations/access-ticket.ts';
 import { type Decider, decideAndCommit } from '../decide.ts';
 import { auditedRoutes, verbOfWay } from '../audit/audited-routes.ts';
@@ -17,6 +18,8 @@ import type { Caller } from './caller.ts';
 import type { HostLinks } from './host-links.ts';
 import { bind } from './routes/bind.ts';
 import { findInstance } from './routes/resource-routes.ts';
+import { keys } from '../../core/state/keys.ts';
+import { type LiveSession, type LiveSessions, whyNotStanding } from './identity/live-sessions.ts';
 import { Query, type Route } from './route.ts';
 import { openTicket, sealTicket } from './tickets.ts';
 
@@ -28,6 +31,8 @@ export interface AccessRequest {
   readonly principal: Principal | undefined;
   readonly requestId: string;
   readonly address: string;
+  /** Why the credentials that it has do not count. */
+  readonly refusal?: ApiError;
   readonly signal: AbortSignal;
 }
 
@@ -48,19 +53,32 @@ export function guestAccess(parts: {
   readonly decider: Decider;
   readonly links: HostLinks;
   readonly secret: Uint8Array;
+  /** What is ended when rights change; absent: nothing. */
+  readonly live?: LiveSessions;
   /** Where each way in is written down before it opens. */
   readonly audit?: AuditParts | undefined;
 }): GuestAccess {
-  const { decider, links, secret, audit } = parts;
+  const { decider, links, secret, live, audit } = parts;
 
+  /** Throws `Unauthenticated` when the token that it was made with is not valid any more. */
+  const standing = (ticket: AccessTicket): AccessTicket => {
+    const { cache, clock } = decider;
+    const fault = whyNotStanding(ticket.by, { cache, nowMs: clock.nowMs() });
+    if (fault !== undefined) throw fault;
+    const { operatorRotatedAtMs = 0 } = cache.committed('cluster', keys.cluster)?.value ?? {};
+    if (ticket.by.kind === 'admin' && ticket.expiresAtMs - ticketLifeMs < operatorRotatedAtMs)
+      throw new ApiError('Unauthenticated', 'the admin token that made this ticket was replaced');
+    return ticket;
+  };
   /** The ticket of who bears one; undefined: a token is as good. Before anything is looked for: nobody else learns what there is. */
   const ticketOf = (request: AccessRequest): AccessTicket | undefined => {
     const sealed = protocolsOf(request).find((protocol) => protocol.startsWith(ticketPrefix));
-    if (sealed !== undefined) return openTicket(secret, sealed.slice(ticketPrefix.length));
+    if (sealed !== undefined) return standing(openTicket(secret, sealed.slice(ticketPrefix.length)));
     // A browser sends what it knows of us to whoever has it ask: only a ticket shows that its user meant it.
     if (request.headers['origin'] !== undefined)
       throw new ApiError('Forbidden', 'a browser needs a ticket: POST /v1/instances/{name}/tickets');
-    if (request.principal === undefined) throw new ApiError('Unauthenticated', 'a valid token is needed');
+    if (request.principal === undefined)
+      throw request.refusal ?? new ApiError('Unauthenticated', 'a valid token is needed');
     return undefined;
   };
   const use = async (ticket: AccessTicket, { metadata, status }: Instance, way: string): Promise<void> => {
@@ -93,9 +111,13 @@ export function guestAccess(parts: {
       const asked = `/guests/${instance.metadata.id}/${pathname.split('/').slice(4).join('/')}?${searchParams.toString()}`;
       const handshake = handshakeOf(request);
       const { id: objectId, project } = instance.metadata;
-      const subject = { verb: verbOfWay(way), kind: 'instance', project, object: instance.metadata.name, objectId };
-      return loggedFirst(audit, { ...request, ...caller }, subject, () =>
-        links.open(host, asked, handshake, request.signal),
+      const verb = verbOfWay(way);
+      const subject = { verb, kind: 'instance', project, object: instance.metadata.name, objectId };
+      const session = { principal: caller.principal, question: about(verb, instance) };
+      return openLive(live, session, () =>
+        loggedFirst(audit, { ...request, ...caller }, subject, () =>
+          links.open(host, asked, handshake, request.signal),
+        ),
       );
     },
     routes: auditedRoutes(
@@ -131,6 +153,33 @@ async function loggedFirst(
     return await open();
   } catch (error) {
     await trail.failed(error);
+    throw error;
+  }
+}
+
+/** What is opened is closed when it would not be allowed any more, also while it is opened. */
+async function openLive(
+  live: LiveSessions | undefined,
+  session: Omit<LiveSession, 'end'>,
+  open: () => Promise<Duplex>,
+): Promise<Duplex> {
+  let guest: Duplex | undefined;
+  let why: ApiError | undefined;
+  const leave = live?.enter({
+    ...session,
+    end(error) {
+      why = error;
+      guest?.destroy();
+    },
+  });
+  try {
+    guest = await open();
+    if (why !== undefined) throw why;
+    if (leave) guest.once('close', leave);
+    return guest;
+  } catch (error) {
+    leave?.();
+    guest?.destroy();
     throw error;
   }
 }

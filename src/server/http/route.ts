@@ -3,6 +3,7 @@
 import { ApiError } from '../../api/errors.ts';
 import { nearest } from '../../api/nearest.ts';
 import type { RouteDefinition } from '../../api/routes/route.ts';
+import type { Question } from '../../core/access/question.ts';
 import type { Caller } from './caller.ts';
 import type { Source } from './connections/sink.ts';
 
@@ -17,16 +18,21 @@ export interface RouteRequest {
   readonly signal: AbortSignal;
 }
 
+/** Of an answer that goes on for a while: what must stay allowed; absent: the caller's rights must stay as they are. */
+interface Ongoing {
+  readonly question?: Question;
+}
+
 export type Answer =
   /** `text` is the same again, as JSON text: one of the two is read. */
   | { readonly status: number; readonly json: unknown; readonly text?: Uint8Array | undefined }
   /** One JSON value a line, for as long as it goes on. `texts` tells the same, some whole lines a piece: one of the two is used. */
-  | { readonly status: number; readonly lines: AsyncIterable<unknown>; readonly texts?: Source<Uint8Array> }
-  | {
+  | (Ongoing & { readonly status: number; readonly lines: AsyncIterable<unknown>; readonly texts?: Source<Uint8Array> })
+  | (Ongoing & {
       readonly status: number;
       readonly bytes: AsyncIterable<Uint8Array>;
       readonly headers?: Readonly<Record<string, string>>;
-    };
+    });
 
 /**
  * A JSON answer whose value is made only when it is asked for; most often its text is there. A class, for V8 keeps the functions of a

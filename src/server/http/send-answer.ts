@@ -39,21 +39,55 @@ export function sendJson(
   unread.sent(request.raw.socket, reply.raw, text.byteLength);
 }
 
+/** When an answer that goes on is over: its connection is closed, or somebody ended it, and why. */
+export class Over {
+  readonly #ended = new AbortController();
+  #why: ApiError | undefined;
+
+  constructor({ raw }: FastifyReply) {
+    if (raw.destroyed) this.#ended.abort();
+    else raw.once('close', () => this.#ended.abort());
+  }
+
+  get signal(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  get why(): ApiError | undefined {
+    return this.#why;
+  }
+
+  end(why: ApiError): void {
+    if (this.signal.aborted) return;
+    this.#why = why;
+    this.#ended.abort();
+  }
+}
+
+interface Ongoing {
+  readonly over: Over;
+  readonly log: Logger;
+}
+
 /** Sends lines as they are produced. */
 export async function sendTold(
   status: number,
   texts: Source<Uint8Array>,
   reply: FastifyReply,
-  log: Logger,
+  { over, log }: Ongoing,
 ): Promise<void> {
-  const signal = signalOf(reply);
   const { raw } = reply;
   reply.hijack();
   raw.writeHead(status, linesHeaders);
   raw.flushHeaders();
   const sink = sinkOf(raw);
+  const cut = (): void => {
+    if (raw.socket?.writableNeedDrain) raw.destroy(); // its client does not read, and would be waited for
+  };
+  over.signal.addEventListener('abort', cut);
   try {
-    await texts(sink, signal);
+    await texts(sink, over.signal);
+    if (over.why) writeFailure(raw, over.why, log);
   } catch (error) {
     writeFailure(raw, error, log);
   } finally {
@@ -65,7 +99,7 @@ export async function sendStream(
   answer: Exclude<Answer, { json: unknown }>,
   request: FastifyRequest,
   reply: FastifyReply,
-  log: Logger,
+  { over, log }: Ongoing,
 ): Promise<void> {
   const stream = 'lines' in answer ? encodeLines(answer.lines) : answer.bytes;
   const pieces = stream[Symbol.asyncIterator]();
@@ -80,9 +114,16 @@ export async function sendStream(
       : { 'content-type': 'application/octet-stream', 'cache-control': 'no-store', ...answer.headers },
   );
   raw.flushHeaders();
+  const cut = (): void => {
+    if (!over.why) return;
+    if (!('lines' in answer)) return void raw.destroy(); // its end would look like the whole
+    writeFailure(raw, over.why, log);
+    raw.end();
+  };
+  over.signal.addEventListener('abort', cut);
   try {
     for (let piece = first; !piece.done; piece = await pieces.next()) {
-      if (raw.destroyed) break;
+      if (raw.destroyed || over.why) break;
       if (!raw.write(piece.value)) await drained(raw);
     }
   } catch (error) {

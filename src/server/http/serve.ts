@@ -7,23 +7,26 @@ import { Server as TlsServer } from 'node:tls';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ApiError } from '../../api/errors.ts';
 import { serversHeader } from '../../api/client/servers.ts';
+import { accessVersion } from '../../core/access/rights-of.ts';
 import type { Principal } from '../../core/access/principal.ts';
 import { isRefusal, type Refusal } from '../audit/refusals.ts';
-import { shownCertificate } from '../tls/host-certificate.ts';
+import { type Identity, shownBy } from './identity/authenticate.ts';
 import { nothingAt, refuseUnreadable, refuseUnusual } from './connections/refusals.ts';
 import type { Caller } from './caller.ts';
 import { admit, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
-import { arrive, limitedAs } from './arrival.ts';
+import { arrive, type Arrived, limitedAs } from './arrival.ts';
 import { pathOf, singleHeaders } from './request-parts.ts';
 import { Query, type Route, type RouteRequest } from './route.ts';
-import { sendError, sendJson, sendStream, sendTold, signalOf } from './send-answer.ts';
+import { Over, sendError, sendJson, sendStream, sendTold, signalOf } from './send-answer.ts';
 import { upgrade, type UpgradeParts } from './upgrades.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Whose credentials it has; undefined without valid ones. */
     principal: Principal | undefined;
+    /** Why what it showed does not count. */
+    refusal: ApiError | undefined;
   }
 }
 
@@ -61,6 +64,7 @@ export async function serveHttp(
   answerFaults(app, parts);
   refuseUnusual(app.server);
   app.decorateRequest('principal');
+  app.decorateRequest('refusal');
   admitRequests(app, parts);
   for (const route of parts.routes) if (!route.takesUnparsedJson) addRoute(app, route, parts);
   addUnparsed(app, parts);
@@ -168,14 +172,24 @@ function admitRequests(app: FastifyInstance, { connections, limits, identify, ro
     brief.has(method + routeOptions.url) && !url.includes('dryRun');
   app.addHook('onRequest', (request, reply, done) => {
     const { socket } = request.raw;
-    request.principal = identify(request.headers.authorization, shownCertificate(socket));
-    const { fault, delayMs } = arrive(request.raw, request.principal, { limits, connections });
-    if (!request.principal) connections.busy(socket, (ended) => reply.raw.once('close', ended));
+    const settle = (identity: Identity): Arrived => {
+      if (identity instanceof ApiError) request.refusal = identity;
+      else request.principal = identity;
+      if (!request.principal) connections.busy(socket, (ended) => reply.raw.once('close', ended));
+      return arrive(request.raw, request.principal, { limits, connections });
+    };
+    const identity = identify(shownBy(request.raw));
+    const arrived =
+      identity instanceof Promise
+        ? identity.then(settle, (error: unknown) => ({ fault: toApiError(error), delayMs: 0 }))
+        : settle(identity);
+    const begin = ({ fault, delayMs }: Arrived): void =>
+      delayMs > 0 ? limits.delay(request.raw, delayMs, () => done(fault)) : done(fault);
     connections.pipelines.enter(
       socket,
       reply.raw,
       () => answersBriefly(request),
-      () => (delayMs > 0 ? limits.delay(request.raw, delayMs, () => done(fault)) : done(fault)),
+      () => (arrived instanceof Promise ? void arrived.then(begin) : begin(arrived)),
     );
   });
 }
@@ -221,7 +235,7 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
         admit(route, request.principal, { host: hasParams ? paramsOf(request)['host'] : undefined, snapshot });
         done();
       } catch (error) {
-        done(toApiError(error));
+        done(withRefusal(toApiError(error), request));
       }
     },
     async handler(request, reply) {
@@ -230,10 +244,18 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
       const servers = route.access === 'open' ? undefined : parts.servers?.();
       if (servers !== undefined) reply.raw.setHeader(serversHeader, servers);
       holdOpen(route, { request, reply, principal }, parts);
+      const since = accessVersion(snapshot);
       const answer = await route.handle(new ServedRequest(request, reply, { params, principal }));
-      if ('json' in answer) sendJson(answer, request, reply, parts.connections);
-      else if ('lines' in answer && answer.texts) await sendTold(answer.status, answer.texts, reply, parts.log);
-      else await sendStream(answer, request, reply, parts.log);
+      if ('json' in answer) {
+        sendJson(answer, request, reply, parts.connections);
+        return reply;
+      }
+      const over = new Over(reply);
+      const leave = parts.live?.enter({ principal, question: answer.question, since, end: (why) => over.end(why) });
+      if (leave) reply.raw.once('close', leave);
+      if ('lines' in answer && answer.texts)
+        await sendTold(answer.status, answer.texts, reply, { over, log: parts.log });
+      else await sendStream(answer, request, reply, { over, log: parts.log });
       return reply;
     },
   });
@@ -251,6 +273,11 @@ interface Served {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly principal: Principal;
+}
+
+/** A token that does not count is told why, where a token is needed. */
+function withRefusal(error: ApiError, { refusal }: FastifyRequest): ApiError {
+  return error.code === 'Unauthenticated' && refusal !== undefined ? refusal : error;
 }
 
 const noParams: Readonly<Record<string, string>> = {};

@@ -1,13 +1,6 @@
-// Tokens: one for operators, one for each host that can be made anew from the server's secret. Compared in constant time.
+// The tokens of hosts, which can be made again from the secret of the fleet. Compared in constant time.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { Principal } from '../../core/access/principal.ts';
-
-export interface TokenSecrets {
-  readonly operatorToken: string;
-  /** At least 32 bytes; hosts' tokens are made from it. */
-  readonly secret: Uint8Array;
-}
 
 /**
  * `berth-host.<name>.<HMAC-SHA256 of the name, base64url>`, of the name's generation: the tokens of a removed host stay invalid when its
@@ -18,19 +11,14 @@ export function hostTokenOf(secret: Uint8Array, host: string, generation: number
   return `berth-host.${host}.${createHmac('sha256', secret).update(text).digest('base64url')}`;
 }
 
-/** Who bears this Authorization header, or undefined. */
-export function identityOf(
-  secrets: TokenSecrets,
-  authorization: string | undefined,
+/** Which host has this token; undefined: none has. */
+export function hostOfToken(
+  secret: Uint8Array,
+  token: string,
   generationOf: (host: string) => number,
-): Principal | undefined {
-  const token = /^Bearer ([A-Za-z0-9._~-]{1,512})$/i.exec(authorization ?? '')?.[1];
-  if (token === undefined) return undefined;
-  if (equal(token, secrets.operatorToken)) return { kind: 'admin' };
+): string | undefined {
   const host = /^berth-host\.([a-z0-9-]{1,63})\./.exec(token)?.[1];
-  if (host !== undefined && equal(token, hostTokenOf(secrets.secret, host, generationOf(host))))
-    return { kind: 'host', host };
-  return undefined;
+  return host !== undefined && equal(token, hostTokenOf(secret, host, generationOf(host))) ? host : undefined;
 }
 
 /** In constant time for its length, which is no secret. */

@@ -11,16 +11,19 @@ import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { RequestLimits } from '../limits/request-limits.ts';
 import { isRefusal, type Refusal } from '../audit/refusals.ts';
 import type { Connections } from './connections/connections.ts';
-import { type ShownCertificate, shownCertificate } from '../tls/host-certificate.ts';
+import { type Identity, type Shown, shownBy } from './identity/authenticate.ts';
 import { refuseConnection } from './connections/refusals.ts';
 import { admit, toApiError } from './exchange.ts';
 import type { GuestAccess } from './guest-access.ts';
 import { arrive, limitedAs } from './arrival.ts';
+import type { LiveSessions } from './identity/live-sessions.ts';
 import { pathOf, singleHeaders } from './request-parts.ts';
 
 export interface UpgradeParts {
-  /** `certificate`: shown on the connection, and issued by the fleet's authority; not looked up yet. */
-  identify(authorization: string | undefined, certificate: ShownCertificate | undefined): Principal | undefined;
+  /** A promise rejects with `Unavailable`. */
+  identify(shown: Shown): Identity | Promise<Identity>;
+  /** What is ended when rights change; absent: nothing. */
+  readonly live?: LiveSessions;
   /** By which rights are decided. */
   readonly snapshot: Snapshot;
   /** The current session of a host. */
@@ -48,25 +51,24 @@ export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, 
   const { identify, access, connections, limits, log, carried = () => {} } = parts;
   socket.on('error', (error) => log.debug('an upgraded connection broke', { error: describeError(error) }));
   const { url = '', headers } = request;
-  if (!access.knows(url) || headers.upgrade?.toLowerCase() !== 'websocket') return upgradeLink(request, socket, parts);
+  if (!access.knows(url) || headers.upgrade?.toLowerCase() !== 'websocket')
+    return void upgradeLink(request, socket, parts);
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
-  const principal = identify(headers.authorization, shownCertificate(request.socket));
-  const from = { principal, requestId: parts.newRequestId?.() ?? '', address: request.socket.remoteAddress ?? '' };
-  const { fault } = arrive(request, principal, parts);
-  if (fault) {
-    tellRefusal(fault, request, from, parts);
-    return refuseConnection(socket, fault);
-  }
-  let release: () => void;
-  try {
-    release = limits.hold('streams', principal === undefined ? 'unlimited' : limitedAs(principal));
-  } catch (error) {
-    return refuseConnection(socket, toApiError(error));
-  }
-  socket.once('close', release);
-  access
-    .open({ ...from, path: url, headers: singleHeaders(request), signal: gone.signal })
+  const from = { requestId: parts.newRequestId?.() ?? '', address: request.socket.remoteAddress ?? '' };
+  let principal: Principal | undefined;
+  const open = async (): Promise<Duplex> => {
+    const identity = await identify(shownBy(request));
+    if (!(identity instanceof ApiError)) principal = identity;
+    const { fault } = arrive(request, principal, parts);
+    if (fault) throw fault;
+    if (socket.destroyed) throw new ApiError('RequestTimeout', 'the connection is closed');
+    socket.once('close', limits.hold('streams', principal === undefined ? 'unlimited' : limitedAs(principal)));
+    const refusal = identity instanceof ApiError ? { refusal: identity } : {};
+    const what = { path: url, headers: singleHeaders(request), signal: gone.signal };
+    return access.open({ ...from, ...what, principal, ...refusal });
+  };
+  open()
     .then((guest) => {
       connections.authenticate(request.socket); // by a ticket, if not by a token
       guest.on('error', () => socket.destroy());
@@ -81,7 +83,7 @@ export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, 
     .catch((error: unknown) => {
       const refusal = toApiError(error);
       if (refusal.code === 'Internal') log.error('no way into a guest', { error: describeError(refusal.cause) });
-      tellRefusal(refusal, request, from, parts);
+      tellRefusal(refusal, request, { ...from, principal }, parts);
       refuseConnection(socket, refusal);
     });
 }
@@ -95,15 +97,18 @@ function tellRefusal(
   if (isRefusal(error)) onRefused?.({ ...from, error, method: 'UPGRADE', path: pathOf(url) });
 }
 
-function upgradeLink(request: IncomingMessage, socket: Duplex, parts: UpgradeParts): void {
+async function upgradeLink(request: IncomingMessage, socket: Duplex, parts: UpgradeParts): Promise<void> {
   const { identify, snapshot, epochOf, acceptLink } = parts;
   const [, host, epoch] = linkPath.exec(request.url ?? '') ?? [];
-  const principal = identify(request.headers.authorization, shownCertificate(request.socket));
   if (host === undefined || request.headers.upgrade !== 'berth-agent/1')
     return refuseConnection(socket, new ApiError('NotFound', `there is nothing at ${pathOf(request.url ?? '')}`));
-  const { fault } = arrive(request, principal, parts);
-  if (fault) return refuseConnection(socket, fault);
+  let principal: Principal | undefined;
   try {
+    const identity = await identify(shownBy(request));
+    if (!(identity instanceof ApiError)) principal = identity;
+    const { fault } = arrive(request, principal, parts);
+    if (fault) throw fault;
+    if (identity instanceof ApiError) throw identity;
     admit(agentRoutes.link, principal, { host, snapshot });
   } catch (error) {
     const refusal = toApiError(error);

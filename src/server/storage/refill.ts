@@ -57,7 +57,8 @@ export async function refill(
     recordsVersion: Math.max(recordsVersion, present?.cluster.recordsVersion ?? 0, kept?.recordsVersion ?? 0),
     createdAtMs: before.createdAtMs,
     tokenSecret: before.tokenSecret,
-    operatorToken: before.operatorToken,
+    ...(before.operatorToken === undefined ? {} : { operatorToken: before.operatorToken }),
+    ...(before.operatorDigest === undefined ? {} : { operatorDigest: before.operatorDigest }),
     epoch: options.newEpoch,
     restored: { ...options.restored, newestInstanceMs },
   };

@@ -3,6 +3,7 @@
 import { ApiError } from '../../../api/errors.ts';
 import { instanceRoutes as routes } from '../../../api/routes/instances.ts';
 import { assertMayOn } from '../../../core/access/may.ts';
+import { about } from '../../../core/access/question.ts';
 import { explainInSteps } from '../../../core/explain/explain.ts';
 import type { Decider } from '../../decide.ts';
 import { inSlices } from '../../in-slices.ts';
@@ -37,6 +38,7 @@ export function instanceRoutes({ decider, links }: { decider: Decider; links: Ho
       return {
         status: 200,
         bytes: answer.body,
+        question: about('logs', value),
         headers: { 'berth-log-offset': answer.headers['berth-log-offset'] ?? String(offset) },
       };
     }),

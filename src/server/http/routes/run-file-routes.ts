@@ -5,6 +5,7 @@ import { parse } from '../../../api/parse.ts';
 import { isFinal, type Job, type JobAttempt } from '../../../api/resources/job.ts';
 import { jobRoutes, runPart, runRoutes } from '../../../api/routes/jobs.ts';
 import { assertMayOn } from '../../../core/access/may.ts';
+import { about } from '../../../core/access/question.ts';
 import { hostInSession } from '../../../core/operations/host.ts';
 import { jobLabel } from '../../../core/operations/jobs/attempt.ts';
 import { jobsOf } from '../../../core/state/jobs.ts';
@@ -44,6 +45,7 @@ export function runFileRoutes({
       return {
         status: 200,
         bytes: log.read({ offset, follow }, signal),
+        question: about('logs', value),
         headers: { 'berth-log-offset': String(offset), 'berth-job-attempt': String(number) },
       };
     }),
