@@ -16,6 +16,10 @@ export interface Context {
   readonly project?: string;
   /** Path of a PEM file: certificate authorities to trust in addition to those of Node. */
   readonly ca?: string;
+  /** PEM: the only authorities that are trusted. They were fetched once, and have the fingerprint that was given. */
+  readonly authorities?: string;
+  /** The token may be sent to other machines over plain HTTP. */
+  readonly insecureHttp?: true;
 }
 
 export interface Contexts {
@@ -118,11 +122,13 @@ function checked(value: unknown, path: string): Contexts {
   const entries = Object.entries(contexts).map(([name, context]): [string, Context] => {
     if (!isRecord(context) || typeof context['url'] !== 'string')
       return refuse(`contexts.${name}`, 'a map with a "url"');
-    const { token, tokenName, project, ca } = context;
+    const { token, tokenName, project, ca, authorities, insecureHttp } = context;
     if (token !== undefined && typeof token !== 'string') return refuse(`contexts.${name}.token`, 'text');
     if (tokenName !== undefined && typeof tokenName !== 'string')
       return refuse(`contexts.${name}.tokenName`, 'the name of a token');
     if (project !== undefined && typeof project !== 'string') return refuse(`contexts.${name}.project`, 'text');
+    if (authorities !== undefined && typeof authorities !== 'string')
+      return refuse(`contexts.${name}.authorities`, 'certificates in PEM form');
     if (ca !== undefined && typeof ca !== 'string') return refuse(`contexts.${name}.ca`, 'the path of a file');
     return [
       name,
@@ -132,6 +138,8 @@ function checked(value: unknown, path: string): Contexts {
         ...(tokenName === undefined ? {} : { tokenName }),
         ...(project === undefined ? {} : { project }),
         ...(ca === undefined ? {} : { ca }),
+        ...(authorities === undefined ? {} : { authorities }),
+        ...(insecureHttp === true ? { insecureHttp } : {}),
       },
     ];
   });

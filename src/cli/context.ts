@@ -11,7 +11,7 @@ import { type CommandError, usageError } from './exit-codes.ts';
 import { type Format, printList } from './print/output.ts';
 import { outputOption } from './print/output-option.ts';
 import { readTextFile } from './options/read-file.ts';
-import { checkedUrls, withAuthorities } from './session.ts';
+import { authorityAt, checkedUrls, withAuthorities } from './session.ts';
 
 export function contextCommand(cli: Cli): Command {
   return new Command('context')
@@ -66,6 +66,8 @@ interface SetOptions {
   readonly url?: string;
   readonly tokenFile?: string;
   readonly ca?: string;
+  readonly caFingerprint?: string;
+  readonly insecureHttp?: boolean;
   readonly project?: string;
   readonly use?: true;
 }
@@ -77,6 +79,8 @@ function setCommand(cli: Cli): Command {
     .option('--url <url>', 'http://HOST:PORT or https://HOST; separate several servers with commas')
     .option('--token-file <file>', 'file that holds the token; - reads standard input')
     .option('--ca <file>', 'PEM file of authorities to trust for https:, besides those that Node trusts')
+    .option('--ca-fingerprint <fingerprint>', "sha256:..., of the fleet's own authority: trust that alone")
+    .option('--insecure-http', 'send the token to other machines over plain HTTP, where it can be read')
     .option('--project <project>', 'project for commands that do not name one')
     .option('--use', 'make it the current context')
     .action(async (name: string, _options: unknown, command: Command) => {
@@ -95,9 +99,18 @@ function setCommand(cli: Cli): Command {
       const project = options.project ?? before?.project;
       const ca = options.ca === undefined ? before?.ca : resolve(options.ca);
       if (options.ca !== undefined) await withAuthorities(options.ca);
+      const authorities =
+        options.caFingerprint === undefined
+          ? before?.url === url && options.ca === undefined
+            ? before.authorities
+            : undefined
+          : await authorityAt(url.split(','), options.caFingerprint);
+      const insecureHttp = options.insecureHttp ?? (before?.url === url && before.insecureHttp);
       const context: Context = {
         url,
-        ...(ca === undefined ? {} : { ca }),
+        ...(ca === undefined || options.caFingerprint !== undefined ? {} : { ca }),
+        ...(authorities === undefined ? {} : { authorities }),
+        ...(insecureHttp ? { insecureHttp } : {}),
         ...(token === undefined ? {} : { token }),
         ...(token === undefined || token !== before?.token || before.tokenName === undefined
           ? {}

@@ -68,6 +68,7 @@ async function buildProgram(
     .option('--context <context>', 'context to use: berth context ls')
     .option('--url <url>', 'use this server without a context; its token comes from BERTH_TOKEN')
     .option('--project <project>', 'default: the context\'s, else "default"; it need not be created first')
+    .option('--insecure-http', 'send the token to other machines over plain HTTP, where it can be read')
     .configureOutput({
       writeOut: (text) => cli.stdout.write(text),
       writeErr: (text) => cli.stderr.write(text),

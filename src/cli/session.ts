@@ -2,13 +2,15 @@
 
 import type { Command } from 'commander';
 import { nearest } from '../api/nearest.ts';
+import { crossesInClear } from '../api/client/plain-http.ts';
 import { Servers, serverUrls } from '../api/client/servers.ts';
 import { createUserClient, type UserClient } from '../api/client/user-client.ts';
 import { describeError } from '../base/log.ts';
+import { TlsFetch } from '../base/tls/tls-fetch.ts';
 import { certificatesAt, systemPrng, trustCertificates } from '../base/system.ts';
 import type { Cli } from './cli.ts';
 import { type Context, contextFilePath, readContexts } from './context-file.ts';
-import { usageError } from './exit-codes.ts';
+import { CommandError, exitCodes, usageError } from './exit-codes.ts';
 import { knownServersFile, readKnownServers, writeKnownServers } from './known-servers.ts';
 
 export interface Session {
@@ -19,6 +21,8 @@ export interface Session {
   readonly token?: string;
   /** `default` when none is chosen, like on the server. */
   readonly project: string;
+  /** PEM: the only authorities that are trusted; absent: those of the process. */
+  readonly authorities?: string;
 }
 
 /** The server from the flag, then the environment, then the current context. */
@@ -29,25 +33,77 @@ export async function openSession(cli: Cli, command: Command, chosen?: Chosen): 
   const project = asked ?? context.project ?? 'default';
   if (!projectName.test(project))
     throw usageError(`a project cannot be called "${project}"`, 'use lower-case letters, digits and "-"');
-  const servers = serversOf(cli, checkedUrls(context.url));
+  const urls = checkedUrls(context.url);
+  const insecureHttp = mayUseHttp(cli, command, context);
+  // A login brings a token back.
+  if (!insecureHttp && (context.token !== undefined || chosen?.anonymous)) assertEncrypted(urls);
+  const servers = serversOf(cli, urls, insecureHttp);
+  const trust = await trustOf(cli, context, urls);
   if (context.ca !== undefined) await withAuthorities(context.ca, trustCertificates);
   return {
     client: createUserClient({
-      fetch: cli.fetch,
+      fetch: trust === undefined ? cli.fetch : new TlsFetch(() => trust).fetch,
       url: servers,
       userAgent: `berth/${cli.version}`,
       ...(context.token === undefined ? {} : { token: context.token }),
     }),
     servers,
+    ...(trust === undefined ? {} : { authorities: trust.ca }),
     ...(context.token === undefined ? {} : { token: context.token }),
     project,
   };
 }
 
-function serversOf(cli: Cli, urls: readonly string[]): Servers {
+/** A flag, a variable, or a setting of the context. */
+function mayUseHttp(cli: Cli, command: Command, context: Context): boolean {
+  const variable = cli.environment['BERTH_INSECURE_HTTP'];
+  return context.insecureHttp === true || globalFlags(command).insecureHttp === true || variable === 'true';
+}
+
+function assertEncrypted(urls: readonly string[]): void {
+  const exposed = urls.find(crossesInClear);
+  if (exposed !== undefined)
+    throw usageError(
+      `the token is not sent to ${exposed}: over plain HTTP it could be read on the network`,
+      'use https:, or allow it with --insecure-http, BERTH_INSECURE_HTTP=true or "berth context set NAME --insecure-http"',
+    );
+}
+
+/** Undefined: the authorities of the process are trusted. */
+async function trustOf(
+  cli: Cli,
+  { authorities }: Context,
+  urls: readonly string[],
+): Promise<{ readonly ca: string } | undefined> {
+  if (authorities !== undefined) return { ca: authorities };
+  const fingerprint = cli.environment['BERTH_CA_FINGERPRINT'];
+  return fingerprint ? { ca: await authorityAt(urls, fingerprint) } : undefined;
+}
+
+/** PEM of the authority with this fingerprint, from the first of the servers that answers. */
+export async function authorityAt(urls: readonly string[], text: string): Promise<string> {
+  const { fingerprintIn, pinnedAuthority } = await import('../base/tls/pinned-authority.ts');
+  const fingerprint = fingerprintIn(text);
+  if (fingerprint === undefined)
+    throw usageError(`"${text}" is no fingerprint`, 'write it as sha256: and 64 hex digits, as "berth server" logs it');
+  let failure: unknown;
+  for (const url of urls.filter((each) => each.startsWith('https:'))) {
+    try {
+      return await pinnedAuthority(url, fingerprint);
+    } catch (error) {
+      failure ??= new CommandError(exitCodes.usage, `cannot verify ${url}: ${describeError(error)}`, {
+        cause: error,
+      });
+    }
+  }
+  throw failure ?? usageError('a fingerprint needs a URL with https:');
+}
+
+function serversOf(cli: Cli, urls: readonly string[], insecureHttp: boolean): Servers {
   const path = knownServersFile(contextFilePath(cli));
   const known = readKnownServers(path, urls);
-  const servers = new Servers({ urls, known, spread: { clock: cli.clock, prng: systemPrng() } });
+  const mayUse = (url: string): boolean => insecureHttp || !crossesInClear(url);
+  const servers = new Servers({ urls, known, spread: { clock: cli.clock, prng: systemPrng() }, mayUse });
   servers.onChange(() => writeKnownServers(path, urls, servers.known));
   return servers;
 }
@@ -81,6 +137,7 @@ export interface GlobalFlags {
   readonly context?: string;
   readonly url?: string;
   readonly project?: string;
+  readonly insecureHttp?: true;
 }
 
 export function globalFlags(command: Command): GlobalFlags {

@@ -9,7 +9,9 @@ export function agentCommand(cli: Cli): Command {
   return withAgentOptions(new Command('agent'))
     .description('Run the agent of a host')
     .option('--server <url>', 'default: http://127.0.0.1:7070, or where this host has joined')
-    .action(async ({ server, ...flags }: AgentFlags & { readonly server?: string }) => {
+    .action(async ({ server, ...own }: AgentFlags & { readonly server?: string }, command: Command) => {
+      const { insecureHttp } = command.optsWithGlobals<AgentFlags>(); // `berth` itself may have parsed it
+      const flags = { ...own, ...(insecureHttp ? { insecureHttp } : {}) };
       const config = await agentConfig(cli, flags, server);
       await runAgent(cli, config);
     })

@@ -63,61 +63,70 @@ export function serverCommand(cli: Cli): Command {
     .addOption(new Option('--insecure', 'the older name of --insecure-http').hideHelp())
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
     .option('--log-format <format>', 'auto, text or json; default: auto, which is text on a terminal and else JSON');
-  return withIntakeOptions(command).action(async ({ config: given, dataDir, tlsName = [], ...flags }: ServerFlags) => {
-    const [
-      { ServerConfig },
-      { startServer },
-      { StartStopped },
-      { inspectImage },
-      { system, systemClock, systemLogger },
-    ] = await Promise.all([
-      import('../server/config.ts'),
-      import('../server/run.ts'),
-      import('../server/stoppable-start.ts'),
-      import('../agent/images/unpack/inspect-image.ts'),
-      import('../base/system.ts'),
-    ]);
-    const imageMap = await imageMapIn(system.workingDirectory());
-    const configured = configPath(cli, given, prefix);
-    const named = await whatConfigNames(configured, { imageMap: flags.imageMap });
-    const environment = { ...cli.environment, [`${prefix}CONFIG`]: undefined }; // the file is known
-    const config = await processConfig({ environment }, ServerConfig, {
-      file: named.file,
-      flags: {
-        ...checkedIntakeFlags(flags),
-        imageMap: named.imageMap,
-        dataDirectory: dataDir,
-        tlsNames: tlsName.length === 0 ? undefined : [...tlsName],
-      },
-      defaults: imageMap === undefined ? {} : { imageMap },
-      prefix,
-      variables: { ORCH_CONFIG: `${prefix}IMAGE_MAP`, ...intakeVariables(prefix) },
-    });
-    const stopped = cli.interruption();
-    const log = systemLogger(config.logLevel, config.logFormat);
-    if (imageMap !== undefined && named.imageMap === undefined && config.imageMap === imageMap)
-      log.info('no image map was given; using the one in the working directory', { path: imageMap });
-    if (configured !== undefined && named.file === undefined)
-      log.info('the file of --config has the keys of an image map, and is taken as one', { path: configured });
-    const server = await tellFailure(
-      'start the server',
-      () =>
-        attempting('start the server', () => startServer(config, { log, inspectImage, signal: stopped }), storeAdvice),
-      { Locked: 'or use another file for this server: --store sqlite:PATH' },
-    ).catch((error: unknown) => {
-      if (error instanceof StartStopped) return undefined; // as requested
-      throw error;
-    });
-    if (server === undefined) {
-      cli.stderr.write('berth server was stopped before it was ready\n');
-      return;
-    }
-    cli.stderr.write(
-      `berth server listens on ${server.url}\n` +
-        `operator token: ${config.dataDirectory}/operator.token; use it with: berth context set NAME --url ${server.url} --token-file FILE\n`,
-    );
-    systemClock.setTimer(releaseAfterMs, system.releaseUnused, { background: true });
-    await untilAborted(stopped);
-    await server.close();
-  });
+  return withIntakeOptions(command).action(
+    async ({ config: given, dataDir, tlsName = [], ...own }: ServerFlags, command: Command) => {
+      const { insecureHttp } = command.optsWithGlobals<ServerFlags>(); // `berth` itself may have parsed it
+      const flags = { ...own, ...(insecureHttp ? { insecureHttp } : {}) };
+      const [
+        { ServerConfig },
+        { startServer },
+        { StartStopped },
+        { inspectImage },
+        { system, systemClock, systemLogger },
+      ] = await Promise.all([
+        import('../server/config.ts'),
+        import('../server/run.ts'),
+        import('../server/stoppable-start.ts'),
+        import('../agent/images/unpack/inspect-image.ts'),
+        import('../base/system.ts'),
+      ]);
+      const imageMap = await imageMapIn(system.workingDirectory());
+      const configured = configPath(cli, given, prefix);
+      const named = await whatConfigNames(configured, { imageMap: flags.imageMap });
+      const environment = { ...cli.environment, [`${prefix}CONFIG`]: undefined }; // the file is known
+      const config = await processConfig({ environment }, ServerConfig, {
+        file: named.file,
+        flags: {
+          ...checkedIntakeFlags(flags),
+          imageMap: named.imageMap,
+          dataDirectory: dataDir,
+          tlsNames: tlsName.length === 0 ? undefined : [...tlsName],
+        },
+        defaults: imageMap === undefined ? {} : { imageMap },
+        prefix,
+        variables: { ORCH_CONFIG: `${prefix}IMAGE_MAP`, ...intakeVariables(prefix) },
+      });
+      const stopped = cli.interruption();
+      const log = systemLogger(config.logLevel, config.logFormat);
+      if (imageMap !== undefined && named.imageMap === undefined && config.imageMap === imageMap)
+        log.info('no image map was given; using the one in the working directory', { path: imageMap });
+      if (configured !== undefined && named.file === undefined)
+        log.info('the file of --config has the keys of an image map, and is taken as one', { path: configured });
+      const server = await tellFailure(
+        'start the server',
+        () =>
+          attempting(
+            'start the server',
+            () => startServer(config, { log, inspectImage, signal: stopped }),
+            storeAdvice,
+          ),
+        { Locked: 'or use another file for this server: --store sqlite:PATH' },
+      ).catch((error: unknown) => {
+        if (error instanceof StartStopped) return undefined; // as requested
+        throw error;
+      });
+      if (server === undefined) {
+        cli.stderr.write('berth server was stopped before it was ready\n');
+        return;
+      }
+      const pin = server.caFingerprint === undefined ? '' : ` --ca-fingerprint ${server.caFingerprint}`;
+      cli.stderr.write(
+        `berth server listens on ${server.url}\n` +
+          `operator token: ${config.dataDirectory}/operator.token; use it with: berth context set NAME --url ${server.url} --token-file FILE${pin}\n`,
+      );
+      systemClock.setTimer(releaseAfterMs, system.releaseUnused, { background: true });
+      await untilAborted(stopped);
+      await server.close();
+    },
+  );
 }

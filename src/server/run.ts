@@ -59,6 +59,8 @@ export interface RunningServer {
   readonly url: string;
   /** Empty: this server has no copy of the admin token. */
   readonly operatorToken: string;
+  /** Of the fleet's own authority, when this server shows a certificate of it. */
+  readonly caFingerprint?: string;
   hostToken(name: string): string;
   close(): Promise<void>;
 }
@@ -161,9 +163,11 @@ async function start(
     const forgetRemoved = closeRemoved(decider, links);
     const forgetHangup = certificates && system.onHangup(() => certificates.check((next) => http.setTls(next)));
     announced.start();
-    log.info('server listens', { url: http.url, store: place });
+    const caFingerprint = certificates?.caFingerprint;
+    log.info('server listens', { url: http.url, store: place, caFingerprint });
     return {
       url: http.url,
+      ...(caFingerprint === undefined ? {} : { caFingerprint }),
       operatorToken,
       hostToken: (name) => hostTokenOf(hostSecret, name, comingHostGeneration(decider.cache, name)),
       close: () =>

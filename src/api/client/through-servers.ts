@@ -3,6 +3,7 @@
 
 import { firstOf } from '../../base/concurrency/first-of.ts';
 import { ApiError, retryAfterOf } from '../errors.ts';
+import { tlsAdvice } from './tls-advice.ts';
 import { type Servers, serversHeader } from './servers.ts';
 
 /** The parts of a request and a response used here. */
@@ -84,7 +85,7 @@ async function sendTo<I extends Init, A extends Answer>(
     return { response: await send(url + target, { ...init, ...(signal === undefined ? {} : { signal }) }) };
   } catch (cause) {
     if (init.signal?.aborted) throw cause;
-    const why = overdue.signal.aborted ? `none within ${limit?.answerMsMax} ms` : reasonOf(cause);
+    const why = overdue.signal.aborted ? `none within ${limit?.answerMsMax} ms` : reasonOf(cause, url);
     const error = new ApiError('Unavailable', `no answer from ${url}: ${why}`, { cause });
     return { error, unsent: neverSent(cause) };
   } finally {
@@ -93,9 +94,11 @@ async function sendTo<I extends Init, A extends Answer>(
 }
 
 /** fetch puts the reason into `cause`. */
-function reasonOf(error: unknown): string {
+function reasonOf(error: unknown, url: string): string {
   if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;
+  const reason = error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;
+  const advice = tlsAdvice(error, url);
+  return advice === undefined ? reason : `${reason}: ${advice}`;
 }
 
 const unsentCode =

@@ -64,6 +64,7 @@ async function openLineBy(
   const socket = new WebSocket(url, [subprotocol], {
     perMessageDeflate: false,
     handshakeTimeout: 30_000,
+    ...(session.authorities === undefined ? {} : { ca: session.authorities }),
     headers: session.token === undefined ? {} : { authorization: `Bearer ${session.token}` },
   });
   // Created immediately: the guest's first output may arrive together with the response.

@@ -12,6 +12,7 @@ import { keys } from '../../core/state/keys.ts';
 import type { Authority } from '../../core/state/records.ts';
 import type { Decider } from '../decide.ts';
 import type { Caller } from '../http/caller.ts';
+import { fingerprintOf } from './fingerprint.ts';
 import { decideFor } from '../http/on-behalf.ts';
 import { bind } from '../http/routes/bind.ts';
 import type { Route } from '../http/route.ts';
@@ -60,11 +61,6 @@ export function joinRoutes(decider: Decider, parts: JoinParts | undefined): Rout
     }),
     bind(routes.renew, async ({ body }, { caller }) => ({ status: 200, json: await joining.renew(body, caller) })),
   ];
-}
-
-/** `sha256:` and the digest of its DER. */
-function fingerprintOf(pem: string): string {
-  return `sha256:${createHash('sha256').update(new X509Certificate(pem).raw).digest('hex')}`;
 }
 
 const signTries = 3;

@@ -16,6 +16,7 @@ import type { ServerConfig } from '../config.ts';
 import { type Decider, decideAndCommit } from '../decide.ts';
 import type { TlsIdentity } from '../http/serve.ts';
 import { isAddress, issueServerLeaf, makeAuthority, type ServerLeaf } from './certificates.ts';
+import { fingerprintOf } from './fingerprint.ts';
 import type { KeyKeeper } from './key-keeper.ts';
 
 export interface ServerTlsParts {
@@ -51,6 +52,14 @@ export class ServerTls {
     this.#parts = parts;
     this.#clock = parts.decider.clock;
     this.#identity = identity;
+  }
+
+  /** `sha256:...` of the root that clients pin; undefined: the certificate is configured. */
+  get caFingerprint(): string | undefined {
+    const { config, decider } = this.#parts;
+    const authority = decider.cache.committed('authority', keys.authority)?.value;
+    if (config.tlsCertificate !== undefined || authority === undefined) return undefined;
+    return fingerprintOf(issuingOf(authority).root.certificate);
   }
 
   /** Throws `InvalidRequest` when the configured files cannot be used. */

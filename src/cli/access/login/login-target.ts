@@ -6,7 +6,7 @@ import { trustCertificates } from '../../../base/system.ts';
 import type { Cli } from '../../cli.ts';
 import { type Context, contextFilePath, contextName, readContexts, writeContexts } from '../../context-file.ts';
 import { usageError } from '../../exit-codes.ts';
-import { checkedUrls, type ChosenServer, globalFlags, withAuthorities } from '../../session.ts';
+import { authorityAt, checkedUrls, type ChosenServer, globalFlags, withAuthorities } from '../../session.ts';
 
 export interface LoginTarget {
   readonly server: ChosenServer;
@@ -16,6 +16,9 @@ export interface LoginTarget {
   readonly before: Context | undefined;
   /** Path of the authorities that this login trusts: the context must, too. */
   readonly ca?: string;
+  /** PEM of the fleet's own authority, found by its fingerprint. */
+  readonly authorities?: string;
+  readonly insecureHttp?: true;
 }
 
 /** The server of the argument, of the flags or of the environment; else that of the current context. */
@@ -26,7 +29,14 @@ export async function loginTarget(
 ): Promise<LoginTarget> {
   const trusted = ca ?? (cli.environment['BERTH_CA'] || undefined);
   if (trusted !== undefined) await withAuthorities(trusted, trustCertificates);
-  return { ...(await targetOf(cli, command, given)), ...(trusted === undefined ? {} : { ca: resolve(trusted) }) };
+  const target = await targetOf(cli, command, given);
+  const fingerprint = cli.environment['BERTH_CA_FINGERPRINT'];
+  return {
+    ...target,
+    ...(trusted === undefined ? {} : { ca: resolve(trusted) }),
+    ...(fingerprint ? { authorities: await authorityAt(target.url.split(','), fingerprint) } : {}),
+    ...(globalFlags(command).insecureHttp ? { insecureHttp: true } : {}),
+  };
 }
 
 async function targetOf(cli: Cli, command: Command, given: string | undefined): Promise<LoginTarget> {
@@ -71,7 +81,7 @@ function freeName(url: string, taken: readonly string[]): string {
 /** Writes the token of a login into the context. Returns whether the context is the current one. */
 export async function keepToken(
   cli: Cli,
-  { name, url, before, ca }: LoginTarget,
+  { name, url, before, ca, authorities, insecureHttp }: LoginTarget,
   { token, tokenName }: { readonly token: string; readonly tokenName: string },
 ): Promise<boolean> {
   const path = contextFilePath(cli);
@@ -80,7 +90,18 @@ export async function keepToken(
   const chosen = before === undefined || current === undefined ? name : current;
   await writeContexts(path, {
     current: chosen,
-    contexts: { ...contexts, [name]: { ...before, url, ...(ca === undefined ? {} : { ca }), token, tokenName } },
+    contexts: {
+      ...contexts,
+      [name]: {
+        ...before,
+        url,
+        ...(ca === undefined ? {} : { ca }),
+        ...(authorities === undefined ? {} : { authorities }),
+        ...(insecureHttp ? { insecureHttp } : {}),
+        token,
+        tokenName,
+      },
+    },
   });
   return chosen === name;
 }

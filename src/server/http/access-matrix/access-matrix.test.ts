@@ -114,7 +114,14 @@ async function upgraded(
     'sec-websocket-version': '13',
   };
   const { signal } = new AbortController();
-  await access.open({ path: `${filled}?${new URLSearchParams(query).toString()}`, headers, principal, signal, requestId: 'r', address: '' });
+  await access.open({
+    path: `${filled}?${new URLSearchParams(query).toString()}`,
+    headers,
+    principal,
+    signal,
+    requestId: 'r',
+    address: '',
+  });
   return { status: 101, text: '' };
 }
 
