@@ -31,6 +31,7 @@ import { connectionLimits, Connections } from './http/connections/connections.ts
 import { guestAccess } from './http/guest-access.ts';
 import { checkListen, type HttpParts, serveHttp, type TlsIdentity } from './http/serve.ts';
 import { type Authentication, createAuthentication } from './http/identity/authentication.ts';
+import { minting } from './http/identity/mint-token.ts';
 import { hostTokenOf } from './http/tokens.ts';
 import { createImageContent, type ImageContent, type InspectImage } from './images/image-content.ts';
 import { readForges } from './intake/forges/forges.ts';
@@ -128,6 +129,7 @@ async function start(
       ...(login === undefined ? {} : { login }),
       ...(secure ? { joining: joinPartsOf(config) } : {}),
       ...(audit === undefined ? {} : { audit }),
+      mint: minting(randomSecret),
       outside,
       version,
       name,

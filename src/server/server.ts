@@ -19,6 +19,7 @@ import { Committer } from './commit.ts';
 import { Compaction } from './storage/compaction.ts';
 import { ControlLoop } from './control-loop.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
+import { accessRoutes } from './http/routes/access-routes.ts';
 import { agentRoutes } from './http/routes/agent-routes.ts';
 import { type Audit, type AuditSettings, openAudit } from './audit/audit.ts';
 import { auditedRoutes } from './audit/audited-routes.ts';
@@ -30,6 +31,7 @@ import { backupRoute } from './http/routes/backup-route.ts';
 import { capacityRoutes } from './http/routes/capacity-routes.ts';
 import { candidateRoutes } from './http/routes/candidate-routes.ts';
 import type { ConnectionCounts } from './http/connections/connections.ts';
+import type { MintToken } from './http/identity/mint-token.ts';
 import type { HostLinks } from './http/host-links.ts';
 import { hostTokenRoute } from './http/routes/host-token-route.ts';
 import { imageContentRoutes } from './http/routes/image-content-routes.ts';
@@ -80,6 +82,8 @@ export interface ServerParts {
   readonly joining?: JoinParts;
   /** Forges that deliver webhooks; absent: none. */
   readonly forges?: ForgeParts;
+  /** Absent: tokens cannot be created. */
+  readonly mint?: MintToken;
   /** Logins by ID tokens; absent: none. */
   readonly login?: LoginParts;
   /** Default: no other system is configured. */
@@ -229,6 +233,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...runFileRoutes({ decider, runFiles }),
       ...forgeRoutes(parts.forges, { decider, log }),
       ...loginRoutes(parts.login, { decider }),
+      ...(parts.mint ? accessRoutes({ decider, mint: parts.mint }) : []),
       ...queueRoutes(decider),
       ...usageRoutes(decider),
       ...verifyRoutes(verifier, decider),

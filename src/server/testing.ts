@@ -2,7 +2,7 @@
 
 import type { Clock } from '../base/clock.ts';
 import { silentLogger } from '../base/log.ts';
-import { systemClock, systemFetch, systemPrng } from '../base/system.ts';
+import { randomSecret, systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import type { Registration } from '../api/agent-protocol.ts';
 import { createClient, type FetchLike } from '../api/client/client.ts';
 import type { Principal } from '../core/access/principal.ts';
@@ -15,6 +15,7 @@ import type { Store } from '../store/store.ts';
 import type { AuditSettings } from './audit/audit.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import { createAuthentication } from './http/identity/authentication.ts';
+import { minting } from './http/identity/mint-token.ts';
 import { guestAccess } from './http/guest-access.ts';
 import { connectionLimits, type ConnectionLimits, Connections } from './http/connections/connections.ts';
 import { serveHttp } from './http/serve.ts';
@@ -69,6 +70,7 @@ export async function startTestServer(
     ...(options.audit === undefined ? {} : { audit: options.audit }),
     ...(options.forges === undefined ? {} : { forges: options.forges }),
     ...(options.login === undefined ? {} : { login: options.login }),
+    mint: minting(randomSecret),
     version: 'test',
     name: 'server', // one that is started while another runs takes over at once
     leaseMs: 600_000, // and nothing is written that no test asked for

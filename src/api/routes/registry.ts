@@ -1,6 +1,7 @@
 // The registry of all routes of the server. Server, client and documentation are built from it.
 
 import { resourceDefinitions } from '../resources/index.ts';
+import { accessRoutes } from './access.ts';
 import { agentRoutes } from './agent.ts';
 import { auditLogRoutes } from './audit-log.ts';
 import { capacityRoutes } from './capacity.ts';
@@ -31,6 +32,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(capacityRoutes),
   ...Object.values(storeRoutes),
   ...Object.values(auditLogRoutes),
+  ...Object.values(accessRoutes),
   ...Object.values(agentRoutes),
   ...Object.values(loginRoutes),
   ...Object.values(processRoutes),

@@ -1,6 +1,6 @@
 // Whether a token opens anything now: it, and every token that it depends on, must exist and must not have expired.
 
-import type { Token } from '../../api/resources/token.ts';
+import type { Token, TokenSpec } from '../../api/resources/token.ts';
 import { keys } from '../state/keys.ts';
 import type { Entry } from '../state/snapshot.ts';
 import { ownersMax } from './rights-of.ts';
@@ -27,4 +27,9 @@ export function ownersOf(token: Token, find: FindToken): number {
   for (let at: Token | undefined = token; at?.spec.owner !== undefined && count <= ownersMax; count++)
     at = find(keys.token(at.spec.owner.name))?.value;
   return count;
+}
+
+/** Whether somebody got it by logging in. */
+export function isLogin({ user, owner, role, share }: TokenSpec): boolean {
+  return user !== undefined && owner === undefined && role === undefined && share === undefined;
 }

@@ -181,7 +181,10 @@ function admitRequests(app: FastifyInstance, { connections, limits, identify, ro
     const identity = identify(shownBy(request.raw));
     const arrived =
       identity instanceof Promise
-        ? identity.then(settle, (error: unknown) => ({ fault: toApiError(error), delayMs: 0 }))
+        ? identity.then(settle, (error: unknown) => {
+            request.refusal = toApiError(error); // what is open to everyone is answered all the same
+            return { fault: undefined, delayMs: 0 };
+          })
         : settle(identity);
     const begin = ({ fault, delayMs }: Arrived): void =>
       delayMs > 0 ? limits.delay(request.raw, delayMs, () => done(fault)) : done(fault);

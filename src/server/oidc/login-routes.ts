@@ -5,15 +5,12 @@ import type { Static } from 'typebox';
 import { ApiError } from '../../api/errors.ts';
 import { loginRoutes as routes } from '../../api/routes/login.ts';
 import { logIn, type VerifiedLogin } from '../../core/operations/access/login.ts';
-import type { TokenProof } from '../../core/operations/access/token.ts';
 import type { Decider } from '../decide.ts';
+import type { MintToken } from '../http/identity/mint-token.ts';
 import { decideFor } from '../http/on-behalf.ts';
 import type { Answer, Route, RouteRequest } from '../http/route.ts';
 import { bind } from '../http/routes/bind.ts';
 import type { Logins } from './logins.ts';
-
-/** The text of a new token, and what the store keeps of it. */
-export type MintToken = (kind: 'u' | 's') => TokenProof & { readonly text: string };
 
 type OnLoginFailed = (address: string, reason: string) => void;
 

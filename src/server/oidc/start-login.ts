@@ -1,10 +1,9 @@
 // Reads who may log in from the configuration. The libraries for ID tokens are loaded only when a provider or a rule is configured.
 
-import { createHash } from 'node:crypto';
-import { makeToken, tokenBytes } from '../../api/token-text.ts';
 import type { Web } from '../../base/fetch-json.ts';
 import type { Logger } from '../../base/log.ts';
-import type { LoginParts, MintToken } from './login-routes.ts';
+import { minting } from '../http/identity/mint-token.ts';
+import type { LoginParts } from './login-routes.ts';
 import { type OidcConfig, readOidc } from './oidc-config.ts';
 
 interface Machine extends Web {
@@ -24,12 +23,5 @@ export async function readLogin(
     logins: new Logins(oidc, { web: { fetch, clock }, log }),
     mint: minting(randomSecret),
     onLoginFailed: (address, reason) => log.info('a login failed', { address, reason }),
-  };
-}
-
-function minting(randomSecret: Machine['randomSecret']): MintToken {
-  return (kind) => {
-    const { id: tokenId, text } = makeToken(kind, randomSecret(tokenBytes));
-    return { text, tokenId, digest: createHash('sha256').update(text).digest('hex') };
   };
 }

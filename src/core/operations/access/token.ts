@@ -6,7 +6,7 @@ import type { Token, TokenSpec } from '../../../api/resources/token.ts';
 import { assertMay, assertMayOn } from '../../access/may.ts';
 import { describePrincipal, type Principal } from '../../access/principal.ts';
 import { boundToToken, ownersMax, rightsOf, rulesOfRole } from '../../access/rights-of.ts';
-import { ownersOf, standingOf } from '../../access/standing.ts';
+import { isLogin, ownersOf, standingOf } from '../../access/standing.ts';
 import { assertWithinOwn, isFleetAdmin } from '../../access/within-own.ts';
 import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
@@ -122,14 +122,9 @@ export function makerOf(snapshot: Snapshot, principal: Principal): Maker {
     throw new ApiError('Forbidden', `tokens that make tokens go ${ownersMax} deep; make it with another one`);
   const owner = { name: principal.name, id: principal.uid };
   return {
-    fields: { ...(user ? { user } : {}), ...(isLogin(entry.value) ? {} : { owner }) },
+    fields: { ...(user ? { user } : {}), ...(isLogin(entry.value.spec) ? {} : { owner }) },
     conditions: [{ key: entry.key, ifRevision: entry.revision }],
   };
-}
-
-/** Whether somebody got it by logging in. */
-export function isLogin({ spec: { user, owner, role, share } }: Token): boolean {
-  return user !== undefined && owner === undefined && role === undefined && share === undefined;
 }
 
 /** Throws `InvalidRequest` for a time after the maker's own, and `Forbidden` for "never". */
@@ -161,7 +156,7 @@ export function expiryOf(
 /** A token that a login makes depends on the user only. */
 function latestExpiryOf(snapshot: Snapshot, principal: Principal): number {
   const token = principal.kind === 'token' ? snapshot.get('token', keys.token(principal.name))?.value : undefined;
-  if (token && isLogin(token)) return Number.POSITIVE_INFINITY;
+  if (token && isLogin(token.spec)) return Number.POSITIVE_INFINITY;
   return rightsOf(principal, snapshot).expiresAtMs;
 }
 
@@ -197,7 +192,8 @@ function assertMayExtend(snapshot: Snapshot, principal: Principal, { value: toke
   assertMayOn(snapshot, principal, spec.share ? 'delete' : 'update', token);
   if (principal.kind === 'token' && principal.uid === metadata.id)
     throw new ApiError('Forbidden', 'a token cannot extend itself; use another one');
-  if (isLogin(token)) throw new ApiError('Conflict', `"${metadata.name}" is a login; log in again with "berth login"`);
+  if (isLogin(token.spec))
+    throw new ApiError('Conflict', `"${metadata.name}" is a login; log in again with "berth login"`);
   if (standingOf(token, ctx.nowMs, (key) => snapshot.get('token', key)) !== 'valid')
     throw new ApiError('Conflict', `token "${metadata.name}" has expired already; create another`);
   const { role, project, share } = spec;
