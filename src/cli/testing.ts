@@ -69,7 +69,7 @@ export async function runBerth(words: readonly string[], settings: RunSettings =
       stdin: (async function* () {
         yield settings.stdin ?? '';
       })(),
-      environment: { NO_COLOR: '1', BERTH_URL: 'http://berth.test', BERTH_TOKEN: 'secret', ...settings.environment },
+      environment: { NO_COLOR: '1', BERTH_URL: 'https://berth.test', BERTH_TOKEN: 'secret', ...settings.environment },
       homeDirectory: settings.homeDirectory ?? '/nonexistent',
       clock: settings.clock ?? stillClock,
       runProgram: (program, words) => Promise.resolve(settings.onProgram?.(program, words) ?? 0),
