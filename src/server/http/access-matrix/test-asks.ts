@@ -277,6 +277,22 @@ const others: Readonly<Record<string, Asks>> = {
   deleteJoinToken: fleet({ params: { name: 'none' } }),
   joinHost: fleet({ body: { token: 'x', host: 'new', request: 'x' } }),
   renewHostCertificate: fleet({ body: { certificate: 'x', request: 'x', signature: 'x' } }),
+  createToken: {
+    ...both((project) => ({ body: { metadata: { name: `${project}-new` }, spec: { role: 'viewer', project } } })),
+    'own admin': { body: { metadata: { name: 'ours-new' }, spec: { role: 'admin', project: 'ours' } } },
+    'of the fleet': { body: { metadata: { name: 'fleet-new' }, spec: { role: 'metrics' } } },
+  },
+  extendToken: {
+    ...both((side) => ({ params: { name: `${side}-token` }, body: { expiresInSec: 60 } })),
+    'of the fleet': { params: { name: 'fleet-token' }, body: { expiresInSec: 60 } },
+  },
+  shareInstance: {
+    ...both((side) => ({ ...atWeb(side), body: { verbs: ['console'] } })),
+    ...both((side) => ({ ...atWeb(side), body: { verbs: ['console', 'exec'] } }), ' exec'),
+  },
+  whoAmI: fleet(),
+  canI: fleet({ body: { verb: 'read', resource: 'host' } }),
+  rotateAdminToken: fleet({ body: { digest: 'a'.repeat(64) } }),
   readAuditLog: fleet(),
   verifyAuditLog: fleet(),
   masterKeys: fleet(),

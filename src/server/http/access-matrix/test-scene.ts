@@ -2,7 +2,7 @@
 // has its name in its own name, so that an answer that tells too much can be seen.
 
 import { silentLogger } from '../../../base/log.ts';
-import { systemClock, systemPrng } from '../../../base/system.ts';
+import { randomSecret, systemClock, systemPrng } from '../../../base/system.ts';
 import type { Event } from '../../../api/resources/event.ts';
 import type { Instance } from '../../../api/resources/instance.ts';
 import type { JobStatus } from '../../../api/resources/job.ts';
@@ -30,6 +30,7 @@ import { MemoryRunStorage } from '../../runs/memory-run-storage.ts';
 import { Outside } from '../../outside.ts';
 import { defaultRunLimits, RunFiles } from '../../runs/run-files.ts';
 import { startControlPlane } from '../../server.ts';
+import { minting } from '../identity/mint-token.ts';
 import type { HostLinks } from '../host-links.ts';
 
 export type Side = 'ours' | 'theirs';
@@ -227,6 +228,7 @@ export async function startScene(links: HostLinks) {
     imageContent,
     outside,
     runFiles: new RunFiles({ storage, limits: defaultRunLimits, clock: systemClock }),
+    mint: minting(randomSecret),
     version: 'test',
     name: 'server',
     leaseMs: 600_000,
