@@ -10,6 +10,7 @@ import { placement } from './placement.ts';
 import { powerOn } from './power-on.ts';
 import { restart } from './restart.ts';
 import { task } from './task.ts';
+import { token } from './token.ts';
 import { volume } from './volume.ts';
 
 export const controllers: readonly Controller[] = [
@@ -23,4 +24,5 @@ export const controllers: readonly Controller[] = [
   volume,
   garbage,
   inventory,
+  token,
 ];
