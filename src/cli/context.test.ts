@@ -24,7 +24,7 @@ const berth = (line: string, more: Record<string, string> = {}, stdin = ''): Pro
   runBerth(line.split(' '), { environment: environment(more), stdin, handler: () => page([]) });
 
 async function setUp(): Promise<void> {
-  await berth('context set lab --url http://lab.test:7070/ --token-file -', {}, 'lab-token\n');
+  await berth('context set lab --url https://lab.test:7070/ --token-file -', {}, 'lab-token\n');
   await berth('context set prod --url https://prod.test --token-file - --project ci', {}, 'prod-token\n');
 }
 
@@ -40,9 +40,9 @@ describe('contexts', () => {
     const { stdout } = await berth('context ls');
     expect(stdout).toBe(
       [
-        '   NAME  URL                   TOKEN  PROJECT',
-        '*  lab   http://lab.test:7070  yes    default',
-        '   prod  https://prod.test     yes    ci',
+        '   NAME  URL                    TOKEN  PROJECT',
+        '*  lab   https://lab.test:7070  yes    default',
+        '   prod  https://prod.test      yes    ci',
         '',
       ].join('\n'),
     );

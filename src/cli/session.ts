@@ -86,7 +86,7 @@ export async function authorityAt(urls: readonly string[], text: string): Promis
   const fingerprint = fingerprintIn(text);
   if (fingerprint === undefined)
     throw usageError(`"${text}" is no fingerprint`, 'write it as sha256: and 64 hex digits, as "berth server" logs it');
-  let failure: unknown;
+  let failure: CommandError | undefined;
   for (const url of urls.filter((each) => each.startsWith('https:'))) {
     try {
       return await pinnedAuthority(url, fingerprint);

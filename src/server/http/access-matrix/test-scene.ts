@@ -133,7 +133,7 @@ const size: Size = {
   kind: 'size',
   schemaVersion: 1,
   metadata: { ...plain, id: `size_${'0'.repeat(26)}`, name: 'small' },
-  spec: { cpus: 1, memoryMiB: 512 } as Size['spec'], // as it is without its defaults
+  spec: { cpus: 1, memoryMiB: 512 },
   status: {},
 };
 const pool: Pool = {
