@@ -5,8 +5,6 @@ import { Labels, Name } from './resources/metadata.ts';
 
 const closed = { additionalProperties: false } as const;
 
-/** `sha256:` and 64 hex digits, of the DER of a root certificate. */
-const fingerprintPattern = '^sha256:[0-9a-f]{64}$';
 
 export const Authorities = Type.Object(
   {
