@@ -26,6 +26,12 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   checkAuditLog: ({ checkAuditLog }) => checkAuditLog(),
   masterKeys: ({ masterKeys }) => masterKeys(),
   hostToken: ({ hostToken }) => hostToken('h1'),
+  createToken: ({ createToken }) =>
+    createToken({ metadata: { name: 'ci', labels: {} }, spec: { description: '', role: 'viewer' } }),
+  extendToken: ({ extendToken }) => extendToken('ci', { expiresInSec: 60 }),
+  share: ({ share }) => share('web', { project: 'default', verbs: ['console'] }),
+  whoAmI: ({ whoAmI }) => whoAmI(),
+  canI: ({ canI }) => canI({ verb: 'read', resource: 'host' }),
   usage: ({ usage }) => usage({ host: 'h1', limit: 1, continue: 'c' }),
   projectUsage: ({ projectUsage }) => projectUsage('p'),
   providers: ({ providers }) => providers('h1'),

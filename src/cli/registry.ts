@@ -16,6 +16,7 @@ export interface CommandEntry {
 const daily = 'Instances:';
 const fleet = 'Fleet:';
 const jobs = 'Jobs:';
+const access = 'Access:';
 const local = 'This program:';
 
 export const commandEntries: readonly CommandEntry[] = [
@@ -265,6 +266,42 @@ export const commandEntries: readonly CommandEntry[] = [
     group: fleet,
     summary: 'Volumes: disks that outlive instances',
     load: async () => (await import('./fleet/volume.ts')).volumeCommand,
+  },
+  {
+    name: 'token',
+    group: access,
+    summary: 'Tokens: credentials for people and programs',
+    load: async () => (await import('./access/token.ts')).tokenCommand,
+  },
+  {
+    name: 'role',
+    group: access,
+    summary: 'Roles: named sets of permissions',
+    load: async () => (await import('./access/role.ts')).roleCommand,
+  },
+  {
+    name: 'binding',
+    group: access,
+    summary: 'Bindings: who has which role, and where',
+    load: async () => (await import('./access/binding.ts')).bindingCommand,
+  },
+  {
+    name: 'share',
+    group: access,
+    summary: 'Let somebody else into one instance for a while',
+    load: async () => (await import('./access/share.ts')).shareCommand,
+  },
+  {
+    name: 'whoami',
+    group: access,
+    summary: 'Show who the server takes you for, and your roles',
+    load: async () => (await import('./access/whoami.ts')).whoAmICommand,
+  },
+  {
+    name: 'can-i',
+    group: access,
+    summary: 'Ask whether you may do something',
+    load: async () => (await import('./access/whoami.ts')).canICommand,
   },
   {
     name: 'login',

@@ -13,6 +13,8 @@ import type { HostToken } from '../host-token.ts';
 import type { InstanceBatchAnswer } from '../instance-batch.ts';
 import type { Kind, ResourceByKind } from '../resources/index.ts';
 import type { Labels } from '../resources/metadata.ts';
+import type { Token } from '../resources/token.ts';
+import type { CanI, CanIRequest, Extension, ShareRequest, TokenRequest, WhoAmI } from '../routes/access.ts';
 import type { AskSpec } from '../resources/task.ts';
 import { type ClientOptions, linesOf, parseLine, Requests } from './requests.ts';
 import type { HostProviders, ProjectUsage, UsagePage } from '../usage.ts';
@@ -30,6 +32,12 @@ export {
 export type AuditLogQuery = Readonly<
   Partial<Record<'since' | 'limit', number> & Record<'who' | 'object' | 'continue', string>>
 >;
+
+/** A new token: its text, and the resource by which it is listed and revoked. */
+export interface Issued {
+  readonly token: string;
+  readonly resource: Token;
+}
 
 export interface ListQuery {
   readonly project?: string;
@@ -229,6 +237,22 @@ function fleetCalls(json: Json) {
 
     /** Which master keys the store needs. */
     masterKeys: (): Promise<MasterKeyStatus> => json('/v1/master-keys'),
+
+    /** Its text is in this answer only. */
+    createToken: (body: TokenRequest): Promise<Issued> => json('/v1/tokens', { method: 'POST', body }),
+
+    /** Another end for a token or a share, counted from now. */
+    extendToken: (name: string, body: Extension): Promise<Token> =>
+      json(`${pathOf('token', name)}/extend`, { method: 'POST', body }),
+
+    /** A token for one instance. Its text is in this answer only. */
+    share: (instance: string, { project, ...body }: ShareRequest & { readonly project?: string }): Promise<Issued> =>
+      json(`${pathOf('instance', instance)}/shares`, { method: 'POST', query: { project }, body }),
+
+    whoAmI: (): Promise<WhoAmI> => json('/v1/whoami'),
+
+    /** Whether the bearer of this token may do something; else why not. */
+    canI: (body: CanIRequest): Promise<CanI> => json('/v1/can-i', { method: 'POST', body }),
 
     /** The token for the agent of a host; for operators. */
     hostToken: (host: string): Promise<HostToken> =>

@@ -105,7 +105,7 @@ function heldText({ spec, status }: Job, nowMs: number): string | undefined {
   const { heldUntilMs, instance } = status;
   if (heldUntilMs === undefined || instance === undefined || heldUntilMs <= nowMs) return undefined;
   const way = spec.sshKeys.length > 0 ? 'ssh' : 'console'; // without a key nobody is let in by ssh
-  return `instance ${instance} stays for ${age(heldUntilMs - nowMs)}: berth ${way} ${instance}; end it early: berth rm ${instance}`;
+  return `instance ${instance} stays for ${age(heldUntilMs - nowMs)}: berth ${way} ${instance}; let somebody else in: berth share ${instance}; end it early: berth rm ${instance}`;
 }
 
 function firstLine(script: string): string {

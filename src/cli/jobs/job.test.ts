@@ -209,7 +209,7 @@ describe('berth job run', () => {
       'is held',
       { phase: 'Failed', exitCode: 1, instance: 'ci-1', heldUntilMs: testNowMs + 1_800_000 },
       1,
-      'stays for 30m: berth console ci-1; end it early: berth rm ci-1',
+      'stays for 30m: berth console ci-1; let somebody else in: berth share ci-1; end it early: berth rm ci-1',
     ],
   ];
   it.each(ends)('has its own exit code and message when the job %s', async (_, status, exitCode, message) => {

@@ -70,13 +70,20 @@ export function parseInteger(flag: string, text: string, { min, max }: { min: nu
   return value;
 }
 
-/** `90s`, `5m`, `1h30m` → milliseconds. */
+/** `90s`, `5m`, `1h30m`, `30d` → milliseconds. */
 export function parseDurationMs(flag: string, text: string): number {
-  const match = /^(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7}(?:\.\d{1,3})?)s)?(?:(\d{1,9})ms)?$/.exec(text);
+  const match = /^(?:(\d{1,4})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7}(?:\.\d{1,3})?)s)?(?:(\d{1,9})ms)?$/.exec(
+    text,
+  );
   if (text === '' || !match)
-    throw usageError(`${flag} cannot be "${text}"`, 'write it in hours, minutes and seconds: 90s, 5m, 1h30m');
-  const [hours, minutes, seconds, milliseconds] = match.slice(1).map((part) => Number(part ?? 0));
-  return ((hours ?? 0) * 3600 + (minutes ?? 0) * 60 + (seconds ?? 0)) * 1000 + (milliseconds ?? 0);
+    throw usageError(
+      `${flag} cannot be "${text}"`,
+      'write it in days, hours, minutes and seconds: 90s, 5m, 1h30m, 30d',
+    );
+  const [days, hours, minutes, seconds, milliseconds] = match.slice(1).map((part) => Number(part ?? 0));
+  return (
+    ((days ?? 0) * 86_400 + (hours ?? 0) * 3600 + (minutes ?? 0) * 60 + (seconds ?? 0)) * 1000 + (milliseconds ?? 0)
+  );
 }
 
 /** `80`, `8080:80`, `5353:53/udp`. Without a host port any free one is used. */
