@@ -5,7 +5,6 @@ import { Labels, Name } from './resources/metadata.ts';
 
 const closed = { additionalProperties: false } as const;
 
-
 export const Authorities = Type.Object(
   {
     items: Type.Array(
