@@ -80,7 +80,7 @@ export async function startFleet(parts: FleetParts): Promise<Fleet> {
       listen,
       store: storeUrl,
       dataDirectory,
-      insecure: true,
+      insecureHttp: true,
       leaderLeaseMs,
       offlineAfterMs: policy.offlineAfterMs,
       heartbeatMs: policy.heartbeatMs,
@@ -144,7 +144,7 @@ export async function startFleet(parts: FleetParts): Promise<Fleet> {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         ...process.env,
-        ...(plane ? { BERTH_URL: plane.url, BERTH_TOKEN: operatorToken } : {}),
+        ...(plane ? { BERTH_URL: plane.url, BERTH_TOKEN: operatorToken, BERTH_INSECURE_HTTP: 'true' } : {}),
       },
     });
     let stdout = '';
