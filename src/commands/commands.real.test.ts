@@ -282,7 +282,7 @@ describe('berth server and berth agent', () => {
       { BERTH_SERVER_LISSTEN: 'x' },
       'unknown environment variable BERTH_SERVER_LISSTEN; did you mean "BERTH_SERVER_LISTEN"?',
     ],
-    ['an address that is open without TLS', 'server', 'listen: 0.0.0.0:7070', {}, 'put TLS in front'],
+    ['an address that is open without TLS', 'server', 'listen: 0.0.0.0:7070\ntls: false', {}, 'put TLS in front'],
     [
       'a wrong value, and say where it comes from',
       'agent',
