@@ -30,6 +30,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
     createToken({ metadata: { name: 'ci', labels: {} }, spec: { description: '', role: 'viewer' } }),
   extendToken: ({ extendToken }) => extendToken('ci', { expiresInSec: 60 }),
   share: ({ share }) => share('web', { project: 'default', verbs: ['console'] }),
+  rotateAdminToken: ({ rotateAdminToken }) => rotateAdminToken('a'.repeat(64)),
   whoAmI: ({ whoAmI }) => whoAmI(),
   canI: ({ canI }) => canI({ verb: 'read', resource: 'host' }),
   usage: ({ usage }) => usage({ host: 'h1', limit: 1, continue: 'c' }),

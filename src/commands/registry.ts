@@ -80,6 +80,12 @@ export const processCommands: readonly CommandEntry[] = [
     load: async () => (await import('./image-build.ts')).imageBuildCommand,
   },
   {
+    name: 'token rotate-admin',
+    group,
+    summary: 'Replace the admin token of the servers on this machine',
+    load: async () => (await import('./rotate-admin.ts')).rotateAdminCommand,
+  },
+  {
     name: 'host token',
     group,
     summary: "Print the token for a host's agent",

@@ -10,11 +10,13 @@ import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { fileReason } from '../cli/options/file-failure.ts';
 import { startProgress } from '../cli/print/progress.ts';
 import { restoredRecord } from '../core/operations/restored-record.ts';
+import { prefixOf } from '../core/state/keys.ts';
 import { BadBackup, type Backup } from '../server/storage/backup.ts';
 import { isEmpty, refill } from '../server/storage/refill.ts';
 import { openedEntries } from '../server/sealing/opened-entries.ts';
 import { loadBackup } from './backup-file.ts';
 import { masterKeyOption, masterKeysFor, plainStoreOf, withKeyAdvice } from './sealed-store-of.ts';
+import type { Store } from '../store/store.ts';
 import { openStoreOf, tellFailure } from './store-of.ts';
 
 interface RestoreFlags {
@@ -43,6 +45,7 @@ export function restoreCommand(cli: Cli): Command {
           throw new CommandError(exitCodes.usage, 'the store is not empty: its contents would be replaced', {
             advice: 'make a backup of it first ("berth backup FILE --store URL"), then add --yes',
           });
+        const returned = await tokensThatReturn(store, entries);
         const nowMs = cli.clock.nowMs();
         const target = await plainStoreOf(store, { masterKeys, nowMs });
         const done = await tellFailure('restore', () =>
@@ -60,8 +63,9 @@ export function restoreCommand(cli: Cli): Command {
         progress.end();
         cli.stdout.write(
           json
-            ? `${JSON.stringify({ ...done, revision: backup.revision, entries: backup.entries.size })}\n`
+            ? `${JSON.stringify({ ...done, revision: backup.revision, entries: backup.entries.size, tokens: returned })}\n`
             : `restored ${backup.entries.size} entries of revision ${backup.revision} (${new Date(backup.createdAtMs).toISOString()}): ${done.written} written, ${done.deleted} removed\n` +
+                tokenText(returned) +
                 'start the servers; "berth verify" shows what is on hosts but not in the backup\n',
         );
       } finally {
@@ -69,6 +73,23 @@ export function restoreCommand(cli: Cli): Command {
         await store.close();
       }
     });
+}
+
+/** Names of the tokens that the backup has and the store has not: some of them may have been revoked since. */
+async function tokensThatReturn(store: Store, entries: ReadonlyMap<string, unknown>): Promise<string[]> {
+  const prefix = prefixOf('token');
+  const present = new Set((await store.list(prefix)).entries.map(({ key }) => key));
+  return [...entries.keys()]
+    .filter((key) => key.startsWith(prefix) && !present.has(key))
+    .map((key) => key.slice(prefix.length));
+}
+
+const namedMax = 10;
+
+function tokenText(names: readonly string[]): string {
+  if (names.length === 0) return '';
+  const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
+  return `tokens that are valid again: ${names.slice(0, namedMax).join(', ')}${more}; revoke those that were revoked after the backup: berth token revoke NAME\n`;
 }
 
 async function wholeBackup(file: string): Promise<Backup> {

@@ -134,7 +134,7 @@ async function start(
       version,
       name,
       leaseMs: config.leaderLeaseMs,
-      secrets: await secretsFor(config.dataDirectory, (await clusterIn(store))?.cluster),
+      secrets: await secretsFor(config.dataDirectory, (await clusterIn(sealing?.store ?? store))?.cluster),
     });
     throwIfStopped(signal);
     const { operatorToken, hostSecret } = await takeSecrets(config.dataDirectory, plane.cluster, log);

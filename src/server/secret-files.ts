@@ -5,7 +5,7 @@
 //
 // After a crash in between, the next start, or "berth token rotate-admin", finds both files and goes on.
 
-import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chown, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { randomSecret } from '../base/system.ts';
 import type { Logger } from '../base/log.ts';
@@ -52,7 +52,10 @@ export async function takeSecrets(directory: string, cluster: Cluster, log: Logg
 }
 
 /** The text of the admin token, in its file; empty when no file here has it. */
-export async function settleAdmin(directory: string, { operatorDigest }: Cluster): Promise<string> {
+export async function settleAdmin(
+  directory: string,
+  { operatorDigest }: Pick<Cluster, 'operatorDigest'>,
+): Promise<string> {
   for (const file of [adminFile, newAdminFile]) {
     const text = await readText(directory, file);
     if (text === undefined || digestOf(text) !== operatorDigest) continue;
@@ -73,6 +76,11 @@ export async function newAdmin(directory: string): Promise<{ readonly text: stri
 /** The admin token as far as this machine knows; undefined: there is no file. */
 export function adminTokenIn(directory: string): Promise<string | undefined> {
   return readText(directory, adminFile);
+}
+
+/** The text of a replacement that broke off: the store may have its hash, or not. */
+export function unsettledAdminIn(directory: string): Promise<string | undefined> {
+  return readText(directory, newAdminFile);
 }
 
 function newSecret(): string {
@@ -96,6 +104,8 @@ async function replaceFile(path: string, text: string): Promise<void> {
   const written = `${path}.writing`;
   await rm(written, { force: true });
   await writeFile(written, `${text}\n`, { mode: 0o600, flush: true, flag: 'wx' });
+  const { uid, gid } = await stat(join(path, '..'));
+  await chown(written, uid, gid).catch(() => {}); // only root may, and only root writes into the directory of another user
   await rename(written, path);
   const directory = await open(join(path, '..'));
   try {

@@ -254,6 +254,10 @@ function fleetCalls(json: Json) {
     /** Whether the bearer of this token may do something; else why not. */
     canI: (body: CanIRequest): Promise<CanI> => json('/v1/can-i', { method: 'POST', body }),
 
+    /** With the admin token only: the one with this SHA-256, hexadecimal, takes its place at once. */
+    rotateAdminToken: (digest: string): Promise<Record<string, never>> =>
+      json('/v1/admin-token/rotate', { method: 'POST', body: { digest } }),
+
     /** The token for the agent of a host; for operators. */
     hostToken: (host: string): Promise<HostToken> =>
       json(`/v1/hosts/${encodeURIComponent(host)}/token`, { method: 'POST' }),
