@@ -75,7 +75,7 @@ async function openUnlessUsed(url: string): Promise<Store | undefined> {
 }
 
 async function inStore(cli: Cli, store: Store, directory: string): Promise<string> {
-  const { newAdmin, settleAdmin } = await import('../server/secret-files.ts');
+  const { newAdmin, putAdmin, settleAdmin } = await import('../server/secret-files.ts');
   const { replaceOperatorIn } = await import('../server/storage/replace-operator.ts');
   const { clusterIn } = await import('../server/storage/cluster-record.ts');
   try {
@@ -84,8 +84,8 @@ async function inStore(cli: Cli, store: Store, directory: string): Promise<strin
       if (!present) throw usageError('no server has used this store yet', 'the first start makes operator.token');
       await settleAdmin(directory, present.cluster);
       const { text, digest } = await newAdmin(directory);
-      const cluster = await replaceOperatorIn(store, digest, cli.clock.nowMs());
-      await settleAdmin(directory, cluster);
+      await replaceOperatorIn(store, digest, cli.clock.nowMs());
+      await putAdmin(directory, text);
       return text;
     });
   } finally {
@@ -94,7 +94,7 @@ async function inStore(cli: Cli, store: Store, directory: string): Promise<strin
 }
 
 async function atServer(cli: Cli, command: Command, directory: string): Promise<string> {
-  const { adminTokenIn, newAdmin, settleAdmin, unsettledAdminIn } = await import('../server/secret-files.ts');
+  const { adminTokenIn, newAdmin, putAdmin, settleAdmin, unsettledAdminIn } = await import('../server/secret-files.ts');
   const { digestOf } = await import('../server/http/identity/authenticate.ts');
   // Never the server of the current context: this fleet's token would be sent to another.
   const { url, context } = globalFlags(command);
@@ -130,7 +130,7 @@ async function atServer(cli: Cli, command: Command, directory: string): Promise<
     await settleAdmin(directory, { operatorDigest: digestOf(valid) });
     const { text, digest } = await newAdmin(directory);
     await as(valid).rotateAdminToken(digest);
-    await settleAdmin(directory, { operatorDigest: digest });
+    await putAdmin(directory, text);
     return text;
   });
 }

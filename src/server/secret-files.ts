@@ -59,11 +59,16 @@ export async function settleAdmin(
   for (const file of [adminFile, newAdminFile]) {
     const text = await readText(directory, file);
     if (text === undefined || digestOf(text) !== operatorDigest) continue;
-    await writeSecret(directory, adminFile, text);
-    await rm(join(directory, newAdminFile), { force: true });
+    await putAdmin(directory, text);
     return text;
   }
   return '';
+}
+
+/** For the text of the admin token that is valid now. */
+export async function putAdmin(directory: string, text: string): Promise<void> {
+  await writeSecret(directory, adminFile, text);
+  await rm(join(directory, newAdminFile), { force: true });
 }
 
 /** A new admin token, in a file of its own: it is not valid yet. */

@@ -11,7 +11,7 @@ import { clusterIn } from './cluster-record.ts';
 const triesMax = 5;
 
 /** Throws `StoreError`. Secrets of the record stay as they stand in the store, encrypted or not. */
-export async function replaceOperatorIn(store: Store, operatorDigest: string, nowMs: number): Promise<Cluster> {
+export async function replaceOperatorIn(store: Store, operatorDigest: string, nowMs: number): Promise<void> {
   for (let tries = 0; tries < triesMax; tries++) {
     const present = await clusterIn(store);
     if (!present) throw new StoreError('Invalid', 'no server has used this store yet');
@@ -23,7 +23,7 @@ export async function replaceOperatorIn(store: Store, operatorDigest: string, no
       [{ key: keys.cluster, ifRevision: present.revision }],
       [{ key: keys.cluster, value: encodeRecord(cluster) }],
     );
-    if (done.ok) return cluster;
+    if (done.ok) return;
   }
   throw new StoreError('Unavailable', 'others kept changing the record of the store; try again');
 }
