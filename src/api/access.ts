@@ -133,7 +133,7 @@ const fleetOperator = {
   host: ['read', 'create', 'update', 'delete', 'drain', 'issue-token'],
   project: ['read'],
   fleet: ['read'],
-  audit: ['read-audit'],
+  audit: ['read-placement'], // of what belongs to no project
   metrics: ['read'],
 } as const satisfies RoleRules;
 

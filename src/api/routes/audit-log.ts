@@ -13,7 +13,7 @@ export const auditLogRoutes = {
     tag,
     method: 'GET',
     path: '/v1/audit-log',
-    access: needs('audit', 'read-audit'),
+    access: needs('audit', 'read-audit', 'read-placement'),
     summary: 'Read who did what, oldest first; each server has its own log',
     query: {
       since: Type.Optional(
@@ -32,7 +32,7 @@ export const auditLogRoutes = {
     tag,
     method: 'GET',
     path: '/v1/audit-log/check',
-    access: needs('audit', 'read-audit'),
+    access: needs('audit', 'read-audit', 'read-placement'),
     summary: 'Compare the files of the audit log with their hash chain and with what the store knows of them',
     query: {},
     answers: { 200: json(AuditLogCheck) },

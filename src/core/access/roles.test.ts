@@ -51,7 +51,7 @@ host         -       -            -              rcudDT          -
 token        -       -            rcudT          -               -
 role         -       -            -              -               -
 binding      -       r            rcud           -               -
-audit        -       -            A              A               -
+audit        -       -            A              m               -
 dead-letter  -       -            -              -               -
 fleet        -       -            -              r               -
 backup       -       -            -              -               -
