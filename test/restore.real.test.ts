@@ -93,15 +93,16 @@ it('moves the fleet to another store, and leaves the first closed', async () => 
   await fleet.killServer();
   const from = `sqlite:${fleet.serverDirectory}/berth.db`;
   const to = `sqlite:${directory}/moved.db`;
-  expect((await berth('store', 'migrate', from, to)).stdout).toContain('moved');
+  const key = ['--master-key-file', `${fleet.serverDirectory}/master.key`];
+  expect((await berth('store', 'migrate', from, to, ...key)).stdout).toContain('moved');
   expect((await berth('store', 'check', to)).stdout).toContain('0 faults');
-  const again = await berth('store', 'migrate', from, `sqlite:${directory}/third.db`);
+  const again = await berth('store', 'migrate', from, `sqlite:${directory}/third.db`, ...key);
   expect(again).toMatchObject({ code: 6, stderr: expect.stringContaining('has been moved') });
   expect((await berth('store', 'check', from)).stdout).toContain('it is closed to servers: it has been moved');
   await expect(fleet.restartServer()).rejects.toThrow('it has been moved to another store');
   // Back, so that the fleet goes on from what was moved.
   await rm(`${fleet.serverDirectory}/berth.db`);
-  expect((await berth('store', 'migrate', to, from)).stdout).toContain('moved');
+  expect((await berth('store', 'migrate', to, from, ...key)).stdout).toContain('moved');
   await fleet.restartServer();
   const kept = await fleet.ready('kept');
   expect(kept.status.phase).toBe('Running');

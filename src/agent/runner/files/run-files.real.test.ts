@@ -49,10 +49,11 @@ describe.each<[string, () => RunFiles]>([
   });
 });
 
+const texts = { A: "it's \\ $HOME `x`", B: 'two\nlines', 'c.d': 'dots' };
 const run: RunSpec = {
   script: 'echo "$A|$B|$SOLSTICE_JOB_FILE"',
   repo: { url: 'https://git.example.com/a', commit: 'a'.repeat(40), path: "it's here/job.sh" },
-  env: { A: "it's \\ $HOME `x`", B: 'two\nlines', 'c.d': 'dots' },
+  env: texts,
   artifacts: ['build/*.tar', 'a b'],
   timeLimitMs: 1000,
   graceMs: 0,
@@ -62,7 +63,7 @@ const run: RunSpec = {
 describe('the disk of a run', () => {
   it('unpacks to the program and the files of the commit', async () => {
     const files = createHostRunFiles({ directory: join(directory, 'runs') });
-    const disk = await files.makeDisk(id, runDiskEntries({ ...run, env: {} }), async (path) => {
+    const disk = await files.makeDisk(id, runDiskEntries({ ...run, env: texts }), async (path) => {
       await mkdir(join(directory, 'work'));
       await writeFile(join(directory, 'work', 'README'), 'read me\n');
       execFileSync('tar', ['cf', path, '-C', directory, 'work']);
@@ -91,7 +92,7 @@ describe('the disk of a run', () => {
 
   it('is not there when the commit could not be fetched', async () => {
     const files = createHostRunFiles({ directory: join(directory, 'runs') });
-    const failing = files.makeDisk(id, runDiskEntries({ ...run, env: {} }), async (path) => {
+    const failing = files.makeDisk(id, runDiskEntries({ ...run, env: texts }), async (path) => {
       await writeFile(path, 'half');
       throw new Error('no such commit');
     });
