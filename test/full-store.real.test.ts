@@ -30,6 +30,7 @@ describe.skipIf(process.getuid?.() !== 0)('a server on a full disk (needs root t
     const start = () =>
       startBerth(['server', '--listen', listen, '--data-dir', data], /listens on/, {
         BERTH_SERVER_LEADER_LEASE_MS: '500', // so often a write is tried
+        BERTH_SERVER_AUDIT_DIRECTORY: join(directory, 'audit'), // else its reserve has no room on this disk
       });
     const first = await start();
     const token = readFileSync(join(data, 'operator.token'), 'utf8').trim();

@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { decodeRecord } from '../core/state/codec.ts';
-import { kindOfKey } from '../core/state/keys.ts';
+import { auditNotesPrefix, kindOfKey } from '../core/state/keys.ts';
 import type { AnyRecord, RecordByKind, RecordKind } from '../core/state/records.ts';
 import type { CommitResult, Write } from '../store/store.ts';
 
@@ -67,6 +67,7 @@ export function createHistory(): History {
   };
 
   const put = (key: string, value: Uint8Array | null, revision: number): RecordEvent | undefined => {
+    if (key.startsWith(auditNotesPrefix)) return undefined; // no record: only its server reads it
     const kind = kindOfKey(key);
     if (kind === undefined) throw new Error(`${key} was written, which no record kind holds`);
     const records = ofKind(kind);
