@@ -1,7 +1,7 @@
 // Answers about placement for callers who may not see hosts: hosts are counted instead of named, and so is what belongs to others.
 
 import type { Capacity } from '../../api/capacity.ts';
-import type { Explanation, NearestChange } from '../../api/explanation.ts';
+import type { Explanation, HostExplanation, NearestChange } from '../../api/explanation.ts';
 import type { Finding, VerifyReport } from '../../api/verify.ts';
 
 /** Stands for a name. */
@@ -22,8 +22,13 @@ export function explanationWithoutNames(explanation: Explanation, knows: (projec
       : {}),
     ...(preemption ? { preemption: { host: hidden, instances: preemption.instances.filter(own) } } : {}),
     ...(nearest ? { nearest: nearest.map((change) => withoutHosts(change, own)) } : {}),
-    hosts: hosts.filter(({ current }) => current),
+    hosts: hosts.filter(({ current }) => current).map(withoutMessages),
   };
+}
+
+/** A message may name an instance for which the host is reserved, or what other projects have there. */
+function withoutMessages({ refusals, ...host }: HostExplanation): HostExplanation {
+  return { ...host, refusals: refusals.map(({ rule, reason }) => ({ rule, reason, message: reason })) };
 }
 
 function summaryOf({ host, counts, reasons, phase }: Explanation): string {

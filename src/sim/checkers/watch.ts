@@ -11,13 +11,19 @@ export interface WatchedLine {
   readonly name?: string;
 }
 
+interface Watched {
+  readonly kind?: WatchedKind;
+  /** The only one of which it is told. */
+  readonly project?: string | undefined;
+}
+
 /** Holds one watch, begun after revision `after`, to `commits`; each call says what is wrong with a line. */
 export function createWatchCheck(
   commits: readonly Commit[],
   after: number,
-  kind: WatchedKind = 'instance',
+  { kind = 'instance', project }: Watched = {},
 ): (line: WatchedLine) => string | undefined {
-  const expected = expectedLines(commits, after, kind);
+  const expected = expectedLines(commits, after, { kind, project });
   let next = expected.next();
   return (line) => {
     // The history may have grown since it was last found at its end.
@@ -42,7 +48,7 @@ export function createWatchCheck(
 function* expectedLines(
   commits: readonly Commit[],
   after: number,
-  kind: WatchedKind,
+  { kind, project }: Watched,
 ): Generator<WatchedLine | undefined, never> {
   for (let revision = after + 1; ; revision++) {
     let commit = commits[revision - 1];
@@ -52,7 +58,8 @@ function* expectedLines(
     }
     for (const { before, after: now } of commit.events) {
       const resource = now ?? before;
-      if (resource?.kind !== kind || !('metadata' in resource)) continue;
+      if (resource === null || resource.kind !== kind || !('metadata' in resource)) continue;
+      if (project !== undefined && resource.metadata.project !== project) continue;
       yield { type: now ? 'put' : 'delete', revision, name: resource.metadata.name };
     }
   }

@@ -588,4 +588,31 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: 'attempts: [...status.attempts.slice(0, -1), over],',
     replace: 'attempts: status.attempts,',
   },
+
+  // ── rights ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'watch-unfiltered',
+    reenacts: 'a list is filtered by what its reader may read, and the watch that follows is not',
+    invariant: 10,
+    file: 'server/http/watch-lines.ts',
+    find: "if (known !== 'all' && !known(event.key)) continue;",
+    replace: "if (known !== 'all' && event.value === null && !known(event.key)) continue;",
+  },
+  {
+    name: 'found-without-asking',
+    reenacts: 'an object is found by its name and shown before anybody asks whether it may be: the class of OWASP API1',
+    invariant: 10,
+    file: 'server/http/routes/resource-routes.ts',
+    find: 'if (byName && mayRead(caller.principal, byName.value, cache)) return byName;',
+    replace: 'if (byName) return byName;',
+  },
+  {
+    name: 'explanation-names-others',
+    reenacts: 'who asks why an instance waits is told whose instances are in its way',
+    invariant: 10,
+    file: 'server/http/routes/visible.ts',
+    find: "if (rights.everywhere('read', 'host') && rights.everywhere('read', 'instance')) return (explanation) => explanation;",
+    replace: "if (rights.anywhere('read', 'instance')) return (explanation) => explanation;",
+  },
 ];

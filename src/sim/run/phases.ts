@@ -41,7 +41,7 @@ export class Phases {
   async #prepare(): Promise<void> {
     const { controlPlanes, hosts, workload, prng } = this.#world;
     for (const server of controlPlanes) server.start();
-    await this.#runUntil(workload.operator.prepare(), prepareMs, 'preparing');
+    await this.#runUntil(workload.prepare(), prepareMs, 'preparing');
     for (const host of hosts) host.start();
     await this.#runFor(3000 + prng.below(5000)); // until every control plane knows the images
   }

@@ -270,12 +270,15 @@ export class World {
     const keepsVolumes = this.size === 'small' && seededPrng(this.seed, 'keeps volumes').chance(1, 4);
     // And one of four a tenant that runs jobs.
     const runsJobs = this.size === 'small' && seededPrng(this.seed, 'runs jobs').chance(1, 4);
+    // And one of four a tenant whose token is of one project.
+    const isWalled = this.size === 'small' && seededPrng(this.seed, 'is walled').chance(1, 4);
     return new Workload({
       scenario: this.scenario,
       timeline: this.timeline,
       prng: this.prng.split(),
       ...(keepsVolumes ? { volumePrng: seededPrng(this.seed, 'volumes') } : {}),
       ...(runsJobs ? { jobPrng: seededPrng(this.seed, 'jobs') } : {}),
+      ...(isWalled ? { walledPrng: seededPrng(this.seed, 'walled') } : {}),
       ...(this.#broker
         ? { messages: { prng: seededPrng(this.seed, 'requests'), broker: this.#broker, requests: this.#requests } }
         : {}),

@@ -6,6 +6,7 @@ import type { Prng } from '../../base/prng.ts';
 import { type Client, createClient, type NewResource } from '../../api/client/client.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
+import type { Principal } from '../../core/access/principal.ts';
 import type { CreateIntent } from '../intents.ts';
 import type { Peer } from '../world/peer.ts';
 import { createProcessClock } from '../world/process-clock.ts';
@@ -111,11 +112,15 @@ export interface Line {
   readonly client: Client;
 }
 
-export function join({ timeline, network }: WorkloadParts, name: string): Line {
+export function join(
+  { timeline, network }: WorkloadParts,
+  name: string,
+  principal: Principal = { kind: 'admin' },
+): Line {
   const peer: Peer = {
     name,
     clock: createProcessClock(timeline),
-    principal: { kind: 'admin' },
+    principal,
     answerTimeoutMs,
   };
   return { peer, client: createClient({ fetch: network.fetchFor(peer), url: 'http://berth' }) };

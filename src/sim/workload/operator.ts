@@ -3,6 +3,7 @@
 import type { Prng } from '../../base/prng.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { HostSpec } from '../../api/resources/host.ts';
+import type { Principal } from '../../core/access/principal.ts';
 import type { Labels } from '../../api/resources/metadata.ts';
 import { drawHostLabels, drawHostRules } from '../rules.ts';
 import { type Caller, textOf } from './caller.ts';
@@ -24,6 +25,22 @@ export class Operator {
     if (quota === undefined) return;
     const body = { metadata: { name: 'default' }, spec: { quota: { INSTANCES: quota } } };
     await this.#caller.insist((client) => client.create('project', body, { idempotencyKey: 'project-default' }));
+  }
+
+  /** A token with a role in a project, as the principal that bears it. */
+  async issueToken(
+    name: string,
+    { role, project }: { readonly role: string; readonly project: string },
+  ): Promise<Principal> {
+    const body = { metadata: { name, labels: {} }, spec: { description: '', role, project, neverExpires: true } };
+    const issued = await this.#caller.insist((client) => client.createToken(body));
+    // After a lost answer it is there already, but a control plane may not know it yet.
+    let token = issued instanceof ApiError ? issued : issued.resource;
+    while (token instanceof ApiError) {
+      if (!(await this.#caller.nextTurn(500))) throw token;
+      token = await this.#caller.insist((client) => client.get('token', name));
+    }
+    return { kind: 'token', name, uid: token.metadata.id, tokenId: token.status.tokenId };
   }
 
   /** Pauses a host, or resumes it. Each of these resolves to whether the host existed and no other change came first. */

@@ -7,19 +7,29 @@ import { createWatchCheck, type WatchedKind } from '../checkers/watch.ts';
 import type { Line } from './caller.ts';
 import type { WorkloadParts } from './parts.ts';
 
+interface WatcherOptions {
+  readonly line: Line;
+  readonly kind: WatchedKind;
+  readonly prng: Prng;
+  /** The only one that it may read, although it asks for all; absent: it may read everything. */
+  readonly project?: string;
+}
+
 export class Watcher {
   readonly #parts: WorkloadParts;
   readonly #line: Line;
   readonly #kind: WatchedKind;
   readonly #prng: Prng;
+  readonly #project: string | undefined;
   /** The revision from which the next watch goes on; undefined: from now. */
   #after: number | undefined;
 
-  constructor(parts: WorkloadParts, { line, kind, prng }: { line: Line; kind: WatchedKind; prng: Prng }) {
+  constructor(parts: WorkloadParts, { line, kind, prng, project }: WatcherOptions) {
     this.#parts = parts;
     this.#line = line;
     this.#kind = kind;
     this.#prng = prng;
+    this.#project = project;
   }
 
   async run(): Promise<void> {
@@ -27,7 +37,8 @@ export class Watcher {
     while (!over.aborted) {
       try {
         const fault = await this.#watch();
-        if (fault !== undefined) return this.#parts.onViolation(6, `${this.#line.peer.name}: ${fault}`);
+        if (fault !== undefined)
+          return this.#parts.onViolation(this.#project === undefined ? 6 : 10, `${this.#line.peer.name}: ${fault}`);
       } catch (error) {
         if (error instanceof ApiError && error.code === 'Compacted') {
           tally.hit('watch-compacted');
@@ -49,7 +60,7 @@ export class Watcher {
     over.addEventListener('abort', end, { once: true });
     try {
       let after = (this.#after ??= (await client.list(kind, { limit: 1 })).revision);
-      const check = createWatchCheck(commits, after, kind);
+      const check = createWatchCheck(commits, after, { kind, project: this.#project });
       for await (const change of client.watch(kind, { revision: after }, left.signal)) {
         const { type, revision } = change;
         const fault = check({
@@ -58,7 +69,7 @@ export class Watcher {
           ...(type === 'bookmark' ? {} : { name: change.resource.metadata.name }),
         });
         if (fault !== undefined) return fault;
-        tally.hit('watched');
+        tally.hit(this.#project === undefined ? 'watched' : 'walled-watched');
         // A revision may hold several changes: only the revisions before it are surely complete.
         this.#after = after = Math.max(after, type === 'bookmark' ? revision : revision - 1);
       }

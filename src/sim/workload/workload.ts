@@ -2,6 +2,7 @@
 // only watchers judge anything.
 
 import type { Prng } from '../../base/prng.ts';
+import type { Principal } from '../../core/access/principal.ts';
 import { watchedKinds } from '../checkers/watch.ts';
 import { keyLabel } from '../intents.ts';
 import { drawPlacement } from '../rules.ts';
@@ -14,12 +15,15 @@ import { RequestPublisher, type RequestPublisherOptions } from './request-publis
 import { TaskTenant } from './task-tenant.ts';
 import { Tenant } from './tenant.ts';
 import { VolumeTenant } from './volume-tenant.ts';
+import { WalledTenant, walledProject } from './walled-tenant.ts';
 import { Watcher } from './watcher.ts';
 
 export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> {
   readonly prng: Prng;
   /** Of a tenant of volumes; absent: there is none. It has its own source of random numbers, so that all else is the same either way. */
   readonly volumePrng?: Prng;
+  /** The same for a tenant and a watcher who have tokens of one project. */
+  readonly walledPrng?: Prng;
   /** The same for a tenant of jobs. */
   readonly jobPrng?: Prng;
   /** The same for a publisher of JobRequests. */
@@ -36,11 +40,21 @@ export class Workload {
   readonly #over = new AbortController();
   readonly #running: Promise<void>[] = [];
   #crowds = 0;
+  #walled: { readonly tenant: Principal; readonly watcher: Principal } | undefined;
 
   constructor(options: WorkloadOptions) {
     this.#options = options;
     this.#parts = { ...options, over: this.#over.signal, budget: { left: options.scenario.instancesMax } };
     this.operator = new Operator(this.#callerOf('operator', options.prng.split()));
+  }
+
+  /** Before anybody works. */
+  async prepare(): Promise<void> {
+    await this.operator.prepare();
+    if (this.#options.walledPrng === undefined) return;
+    const issue = (name: string, role: string): Promise<Principal> =>
+      this.operator.issueToken(name, { role, project: walledProject });
+    this.#walled = { tenant: await issue('walled-1', 'user'), watcher: await issue('watcher-3', 'viewer') };
   }
 
   start(): void {
@@ -56,6 +70,7 @@ export class Workload {
     }
     this.#running.push(new TaskTenant(this.#callerOf('holder-1', prng.split())).run());
     if (volumePrng) this.#running.push(new VolumeTenant(this.#callerOf('keeper-1', volumePrng)).run());
+    if (this.#options.walledPrng) this.#startWalled(this.#options.walledPrng);
     if (messages) this.#running.push(new RequestPublisher({ ...messages, parts: this.#parts }).run());
     if (jobPrng) this.#running.push(new JobTenant(this.#callerOf('runner-1', jobPrng)).run());
   }
@@ -75,6 +90,17 @@ export class Workload {
     this.#crowds += 1;
     this.#running.push(this.#crowd(`crowd-${this.#crowds}`, size));
     return size;
+  }
+
+  #startWalled(prng: Prng): void {
+    const walled = this.#walled;
+    if (!walled) return;
+    const parts = this.#parts;
+    const caller = new Caller(parts, join(parts, 'walled-1', walled.tenant), prng.split());
+    const line = join(parts, 'watcher-3', walled.watcher);
+    const kind = prng.chance(1, 3) ? 'event' : 'instance';
+    const watcher = new Watcher(parts, { line, kind, prng: prng.split(), project: walledProject });
+    this.#running.push(new WalledTenant(caller).run(), watcher.run());
   }
 
   async #crowd(name: string, size: number): Promise<void> {

@@ -3,8 +3,9 @@
 import type { Buggify } from '../../base/buggify.ts';
 import type { Timer } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
-import { seededPrng } from '../../base/prng.ts';
+import { type Prng, seededPrng } from '../../base/prng.ts';
 import { Amqp } from '../../server/intake/amqp/amqp.ts';
+import { minting } from '../../server/http/identity/mint-token.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Cache } from '../../core/state/cache.ts';
 import type { Policy } from '../../core/state/context.ts';
@@ -175,6 +176,7 @@ export class ControlPlaneProcess {
   #startServer({ id, clock }: Life): Promise<Server> {
     const { seed, log, policy, buggify, checkWatches } = this.#options;
     const prng = seededPrng(seed, id);
+    const tokens = seededPrng(seed, `tokens of ${id}`);
     const store = new SimStore({ ...this.#options, clock, prng: prng.split(), parted: () => this.#parted });
     return startControlPlane({
       store: checkWatches(store),
@@ -185,6 +187,7 @@ export class ControlPlaneProcess {
       policy,
       buggify,
       links: { get: noLine, open: noLine },
+      mint: minting((length) => drawBytes(tokens, length)),
       runFiles: new RunFiles({ storage: this.#options.runStorage, limits: defaultRunLimits, clock }),
       version: 'sim',
       name: this.name,
@@ -192,6 +195,10 @@ export class ControlPlaneProcess {
       secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
     });
   }
+}
+
+function drawBytes(prng: Prng, length: number): Uint8Array {
+  return Uint8Array.from({ length }, () => prng.below(256));
 }
 
 const noLine = (host: string): Promise<never> =>
