@@ -1,4 +1,4 @@
-// Encryption of small values for storage, as types only: whoever keeps a secret in a record receives a `Sealer`. The
+// Encryption of small values for storage, as types only: code that keeps a secret in a record receives a `Sealer`. The
 // implementation is in server/sealing/; the simulator has none.
 
 /**

@@ -89,7 +89,7 @@ describe('berth token rotate-admin', () => {
     await again.close();
   });
 
-  it('replaces the token in the store while the server is stopped, also when nobody has the old one', async () => {
+  it('replaces the token in the store while the server is stopped, also when the old one is lost', async () => {
     await (await start()).close();
     const old = await inFile();
     await rm(join(data, 'operator.token'));

@@ -1,14 +1,14 @@
 // Who may decide next, when more want to write than the store takes at once. The writers of one project wait in line among themselves, and
 // projects take turns, so that the flood of one never stands before the others. It knows no Plans.
 
-/** As many Plans as the disk takes at once. What is decided further ahead only grows old, and is dear to keep. */
+/** As many Plans as the disk takes at once. What is decided further ahead only grows old, and takes memory. */
 const aheadMaxDefault = 1_000;
 /**
  * The same while several projects write: what a quiet project waits for is at most what the others have decided before it. 16 creates take
  * some 2 ms to decide and to write, as long as the fsync that they share.
  */
 const sharedAheadMaxDefault = 16;
-/** A project that has written within so many commits takes part in the turns: 64 creates each make it some ten seconds of a flood. */
+/** A project that has written within this many commits takes part in the turns: 64 creates each make it some ten seconds of a flood. */
 const commitsRemembered = 1_024;
 
 interface Waiting {
@@ -71,7 +71,7 @@ export class CommitTurns {
     for (let left = Math.max(room, 1); left > 0 && this.#lines.size > 0; ) left -= this.#admitOne();
   }
 
-  /** Nothing is under way: nobody need wait. */
+  /** Nothing is under way: no writer need wait. */
   idle(): void {
     while (this.#lines.size > 0) this.#admitOne();
   }

@@ -16,7 +16,7 @@ import { inSlices } from './in-slices.ts';
 /** Each look costs a few microseconds a record. */
 const lookEveryMs = 30_000;
 
-/** Commits a repair, on behalf of whoever asked for it. */
+/** Commits a repair on behalf of the caller that asked for it. */
 type CommitRepair = (
   decide: (snapshot: Snapshot, ctx: Context) => { readonly plan: Plan; readonly mended: boolean },
 ) => Promise<{ readonly decision: { readonly mended: boolean } }>;

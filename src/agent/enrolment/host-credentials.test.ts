@@ -119,7 +119,7 @@ describe('the certificate of a host', () => {
     await done;
   });
 
-  it('tells of clocks that differ by more than a minute', async () => {
+  it('warns about clocks that differ by more than a minute', async () => {
     const { warnings, pass, done } = await running(() => 61_000);
     await pass(18 * 60);
     await expect.poll(() => warnings).toMatchObject([[expect.stringContaining('clocks'), { skewMs: 61_000 }]]);

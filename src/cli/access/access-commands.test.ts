@@ -113,7 +113,7 @@ describe('berth token', () => {
     ['role create x --rule instance=fly', '--rule cannot be "fly"'],
     ['role create x --rule castle=read', '--rule cannot be "castle"'],
     ['role set watcher', 'no change of role "watcher" is given'],
-    ['binding create b --role user', 'nobody would have the role'],
+    ['binding create b --role user', 'a binding needs a subject that gets the role'],
     ['binding create b --role user --user ann', '--user cannot be "ann"'],
   ])('%s is refused: %s', async (line, message) => {
     const { exitCode, stderr, requests } = await run(line);

@@ -87,7 +87,7 @@ Examples:
     .action(async (name: string, { role, forProject, ...who }: CreateOptions, command: Command) => {
       const subjects = subjectsOf(who);
       if (subjects.length === 0)
-        throw usageError('nobody would have the role', 'name them: --token, --user or --group');
+        throw usageError('a binding needs a subject that gets the role', 'name them: --token, --user or --group');
       const spec: BindingSpec = { role, subjects, ...(forProject === undefined ? {} : { project: forProject }) };
       const { client } = await openSession(cli, command);
       await attempting(`create binding "${name}"`, () => client.create('binding', { metadata: { name }, spec }));

@@ -27,7 +27,7 @@ export function mayRead(principal: Principal, resource: AnyResource, snapshot: S
   return rightsOf(principal, snapshot).allows(about('read', resource));
 }
 
-/** Whether the principal knows of the resource at all: whoever sees only where it is knows its id. */
+/** Whether the principal may know that the resource exists. A principal that sees only where it is knows its id. */
 export function mayKnow(principal: Principal, resource: AnyResource, snapshot: Snapshot): boolean {
   const rights = rightsOf(principal, snapshot);
   if (rights.allows(about('read', resource))) return true;

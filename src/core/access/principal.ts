@@ -11,9 +11,9 @@ export type Principal =
   /** A broker or a forge of the configuration, which brings work into one project. */
   | { readonly kind: 'intake'; readonly name: string; readonly project: string }
   /** A client without credentials, on routes that are open. */
-  | { readonly kind: 'nobody' };
+  | { readonly kind: 'anonymous' };
 
-export const nobody: Principal = { kind: 'nobody' };
+export const anonymous: Principal = { kind: 'anonymous' };
 
 /** For messages and logs: `token "ci"`. */
 export function describePrincipal(principal: Principal): string {
@@ -26,7 +26,7 @@ export function describePrincipal(principal: Principal): string {
       return `host "${principal.host}"`;
     case 'intake':
       return `intake "${principal.name}"`;
-    case 'nobody':
+    case 'anonymous':
       return 'a client without a token';
   }
 }

@@ -25,7 +25,7 @@ export function rightsOf(principal: Principal, snapshot: Snapshot): Rights {
     case 'intake':
       return new Rights({ grants: [{ rules: builtInRoles['project-admin'].rules, project: principal.project }] });
     case 'host':
-    case 'nobody':
+    case 'anonymous':
       return none;
   }
 }

@@ -208,7 +208,7 @@ describe('a share', () => {
 
 describe('other principals', () => {
   it.each<[Principal, string, boolean]>([
-    [{ kind: 'nobody' }, 'web', false],
+    [{ kind: 'anonymous' }, 'web', false],
     [{ kind: 'host', host: 'web' }, 'web', false],
     [{ kind: 'intake', name: 'amqp', project: 'web' }, 'web', true],
     [{ kind: 'intake', name: 'amqp', project: 'web' }, 'api', false],

@@ -1,4 +1,4 @@
-// Nobody gives what they do not have: a role is given, in a token, by a binding or by an edit of the role, only by a principal whose own
+// A principal gives only what it has: a role is given, in a token, by a binding or by an edit of the role, only by a principal whose own
 // rights permit everything in it, at the same place.
 
 import { builtInRoles } from '../../api/access.ts';

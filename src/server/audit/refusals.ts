@@ -1,9 +1,9 @@
-// Refusals of whole requests and failed logins, as the serve layer tells of them. A flood must not fill the disk: after some lines a
+// Refusals of whole requests and failed logins, as the serve layer reports them. A flood must not fill the disk: after some lines a
 // minute, those of one address, or of one principal, are only counted, and the count becomes a line.
 
 import type { ApiError } from '../../api/errors.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
-import type { Principal } from '../../core/access/principal.ts';
+import { anonymous, type Principal } from '../../core/access/principal.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import { limitedAddress } from '../limits/address.ts';
 import { type AuditEntry, entryText } from './audit-entry.ts';
@@ -71,7 +71,7 @@ export class Refusals {
   }
 
   #entryOf({ principal, requestId, address, method, path }: Refusal): AuditEntry {
-    const caller = { principal: principal ?? { kind: 'nobody' as const }, requestId, address, face: 'http' as const };
+    const caller = { principal: principal ?? anonymous, requestId, address, face: 'http' as const };
     return { ...callerFields(caller, this.#parts.snapshot), verb: method, object: path };
   }
 

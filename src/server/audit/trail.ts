@@ -174,7 +174,7 @@ function principalFields(principal: Principal, snapshot: Snapshot): Pick<AuditEn
       return { who: `host/${principal.host}` };
     case 'intake':
       return { who: `intake/${principal.name}` };
-    case 'nobody':
+    case 'anonymous':
       return {};
   }
 }

@@ -49,7 +49,7 @@ const setting = (id: number, value: number): Buffer => {
 const ended = { flags: 0x4 }; // END_HEADERS
 /** `:status: 200`, from HPACK's static table. */
 const ok = Buffer.from([0x88]);
-/** A header of that name and of so many letters, not indexed. */
+/** A header of that name with this many letters, not indexed. */
 function header(name: string, length: number): Buffer {
   const value = Buffer.alloc(length, 'a');
   const lengthBytes = length < 127 ? [length] : [127, ((length - 127) & 127) | 128, (length - 127) >> 7];

@@ -47,7 +47,7 @@ export function limitedAs(principal: Principal): Limited | 'unlimited' {
       return { kind: 'host', id: principal.host };
     case 'admin':
     case 'intake':
-    case 'nobody':
+    case 'anonymous':
       return 'unlimited';
   }
 }

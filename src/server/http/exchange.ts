@@ -3,7 +3,7 @@
 
 import { describeError } from '../../base/log.ts';
 import { ApiError } from '../../api/errors.ts';
-import { describePrincipal, nobody, type Principal } from '../../core/access/principal.ts';
+import { describePrincipal, anonymous, type Principal } from '../../core/access/principal.ts';
 import { rightsOf } from '../../core/access/rights-of.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import { badPath, type Route } from './route.ts';
@@ -20,7 +20,7 @@ export function admit(
   principal: Principal | undefined,
   { host, snapshot }: { readonly host: string | undefined; readonly snapshot: Snapshot },
 ): Principal {
-  if (access === 'open') return principal ?? nobody;
+  if (access === 'open') return principal ?? anonymous;
   if (!principal)
     throw new ApiError('Unauthenticated', 'a valid token is needed: set one with "berth context set" or BERTH_TOKEN');
   if (access === 'host') {

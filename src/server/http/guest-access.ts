@@ -8,7 +8,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import { instanceRoutes, waysIn } from '../../api/routes/instances.ts';
 import { newId } from '../../base/ids.ts';
 import { assertMayOn } from '../../core/access/may.ts';
-import { nobody, type Principal } from '../../core/access/principal.ts';
+import { anonymous, type Principal } from '../../core/access/principal.ts';
 import { about } from '../../core/access/question.ts';
 import { type AccessTicket, useTicket } from '../../core/operations/access-ticket.ts';
 import { type Decider, decideAndCommit } from '../decide.ts';
@@ -95,7 +95,7 @@ export function guestAccess(parts: {
         throw new ApiError('InvalidRequest', `the WebSocket must offer the subprotocol ${accessSubprotocol}`);
       const ticket = ticketOf(request);
       const query = new Query(searchParams).only(...queryNames(way));
-      const caller = { principal: ticket?.by ?? request.principal ?? nobody };
+      const caller = { principal: ticket?.by ?? request.principal ?? anonymous };
       const { value: instance } = findInstance(decider.cache, caller, name, query.text('project'));
       assertMayOn(decider.cache, caller.principal, verbOfWay(way), instance);
       if (ticket !== undefined) await use(ticket, instance, way);

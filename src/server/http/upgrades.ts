@@ -31,7 +31,7 @@ export interface UpgradeParts {
   /** Takes over a connection that the agent of `host` opened in this session. */
   acceptLink(host: string, socket: Duplex, epoch: number): void;
   readonly access: GuestAccess;
-  /** Told of refusals for want of rights, and of failed logins. */
+  /** Called for refusals for want of rights, and for failed logins. */
   readonly onRefused?: (refusal: Refusal) => void;
   /** Default: unique within this process only. */
   readonly newRequestId?: () => string;

@@ -1,4 +1,4 @@
-// The text of a join token. It names the authority of the fleet, so that whoever has it needs no certificate file:
+// The text of a join token. It names the authority of the fleet, so that a machine that has it needs no certificate file:
 // berth_j_<id>_<secret>_<crc>[.<SHA-256 of the root, base64url>]
 
 import { createHash } from 'node:crypto';

@@ -1,4 +1,4 @@
-// A tenant with a token of one project among many: it works there, and tries all that it can on what others have. No answer may tell of
+// A tenant with a token of one project among many: it works there, and tries all that it can on what others have. No answer may mention
 // them, and nothing of theirs may change. What it would make or change there bears the label `rogue`, which a checker looks for.
 
 import { ApiError } from '../../api/errors.ts';
@@ -9,7 +9,7 @@ import { rogueLabel } from '../world/rogue-client.ts';
 import { type Caller, pickOne } from './caller.ts';
 import { drawInstance } from './draw-instance.ts';
 
-/** Nobody else has anything in it. */
+/** No other tenant has anything in it. */
 export const walledProject = 'walled';
 
 const instancesMax = 6;

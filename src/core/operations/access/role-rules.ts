@@ -1,4 +1,4 @@
-// What must hold of roles and bindings, whoever writes them.
+// What must hold for every role and binding, whichever principal writes it.
 
 import { isBuiltInRole } from '../../../api/access.ts';
 import { ApiError } from '../../../api/errors.ts';

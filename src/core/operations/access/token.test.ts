@@ -100,7 +100,7 @@ describe('a new token', () => {
     ['no end, of others', bearerOf('lead'), { neverExpires: true }, 'only fleet administrators'],
     ['a name that bindings give more', bearerOf('lead'), { name: 'old-name' }, 'does not permit itself'],
     ['a host', { kind: 'host', host: 'a' }, {}, 'does not permit'],
-    ['somebody without a token', { kind: 'nobody' }, {}, 'does not permit'],
+    ['somebody without a token', { kind: 'anonymous' }, {}, 'does not permit'],
     ['a maker that was revoked', { ...bearerOf('lead'), uid: 'tok_earlier' }, {}, 'does not permit'],
   ])('is refused: %s', (_, principal, changes, message) => {
     expect(() => create(testCache(fleet), principal, changes)).toThrow(message);

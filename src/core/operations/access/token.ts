@@ -165,7 +165,7 @@ export interface Extension extends Lifetime {
   readonly ifRevision?: number | undefined;
 }
 
-/** A later end, or an earlier one. Who extends a token has all that it permits; nobody extends the token that they use. */
+/** A later end, or an earlier one. A principal extends only tokens whose rights it has itself, and never the token that it uses. */
 export function extendToken(snapshot: Snapshot, principal: Principal, input: Extension, ctx: Context): Decision {
   const key = keys.token(input.name);
   const entry = existing(snapshot, 'token', key, input.ifRevision);
@@ -188,7 +188,7 @@ export const shareLifeMs = 2 * 3_600_000;
 
 function assertMayExtend(snapshot: Snapshot, principal: Principal, { value: token }: Entry<Token>, ctx: Context): void {
   const { metadata, spec } = token;
-  // Whoever may end a share may extend it, if they have what it opens.
+  // A principal that may end a share may extend it, if it has the rights that the share gives.
   assertMayOn(snapshot, principal, spec.share ? 'delete' : 'update', token);
   if (principal.kind === 'token' && principal.uid === metadata.id)
     throw new ApiError('Forbidden', 'a token cannot extend itself; use another one');

@@ -35,7 +35,7 @@ export class Freshness {
     this.#forget();
   }
 
-  /** Nobody else writes to the store. */
+  /** No other server writes to the store. */
   get alone(): boolean {
     return this.#parts.store.exclusive === true;
   }
@@ -44,7 +44,7 @@ export class Freshness {
     return this.alone || this.#parts.clock.monotonicMs() - this.#heardAtMs <= silenceMsMax;
   }
 
-  /** Whether asking once more may tell of a token that is not known here. */
+  /** Whether asking once more may find a token that is not known here. */
   get mayAskAgain(): boolean {
     return !this.alone && this.#parts.clock.monotonicMs() - this.#askedAtMs >= unknownEveryMs;
   }
