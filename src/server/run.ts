@@ -52,7 +52,6 @@ import { refuseMissingStore } from './storage/missing-store.ts';
 import { closeWithStore, openWithPatience } from './storage/patience-with-store.ts';
 import { stoppableStart, throwIfStopped } from './stoppable-start.ts';
 import type { JoinParts } from './tls/join-routes.ts';
-import { plainKeys } from './tls/key-keeper.ts';
 import type { ServerTls } from './tls/server-tls.ts';
 import { warnOfOpenFiles } from './warn-of-open-files.ts';
 
@@ -201,7 +200,7 @@ async function start(
 /** Loaded only by servers that speak TLS. */
 async function openTls(config: ServerConfig, decider: Decider, log: Logger): Promise<ServerTls> {
   const { ServerTls: Tls } = await import('./tls/server-tls.ts');
-  return Tls.open({ config, decider, keeper: plainKeys, randomSecret, log });
+  return Tls.open({ config, decider, randomSecret, log });
 }
 
 /** The links of hosts that are removed are closed at once. */
@@ -213,7 +212,7 @@ function closeRemoved({ cache }: Decider, links: AgentLinks): () => void {
 }
 
 function joinPartsOf({ tlsCertificate }: ServerConfig): JoinParts {
-  return { keeper: plainKeys, randomSecret, ownCertificate: tlsCertificate === undefined };
+  return { randomSecret, ownCertificate: tlsCertificate === undefined };
 }
 
 function warnOfPlainHttp(

@@ -10,12 +10,11 @@ import {
   newSerial,
   publicKeyOf,
 } from './certificates.ts';
-import { plainKeys } from './key-keeper.ts';
 
 const nowMs = Date.UTC(2026, 10, 26);
 let drawn = 0;
 const randomSecret = (length: number): Uint8Array => new Uint8Array(length).fill((drawn += 1));
-const making = { nowMs, randomSecret, keeper: plainKeys };
+const making = { nowMs, randomSecret };
 
 const hostId = 'host_00000000000000000000000000';
 

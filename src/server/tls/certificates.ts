@@ -5,8 +5,7 @@ import 'reflect-metadata'; // the package below needs it
 import type { webcrypto } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
 import { ApiError } from '../../api/errors.ts';
-import type { AuthorityGeneration, Issuer } from '../../core/state/records.ts';
-import type { KeyKeeper } from './key-keeper.ts';
+import type { AuthorityGeneration, Issuer, StoredKey } from '../../core/state/records.ts';
 
 const p256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const dayMs = 86_400_000;
@@ -23,7 +22,6 @@ type Random = (length: number) => Uint8Array;
 interface Making {
   readonly nowMs: number;
   readonly randomSecret: Random;
-  readonly keeper: KeyKeeper;
 }
 
 /** Positive, and with no leading zero: every program writes the same digits. */
@@ -34,7 +32,7 @@ export function newSerial(randomSecret: Random): string {
 }
 
 /** A root, and two issuers that cannot stand in for each other: servers' certificates are of no use to hosts, nor the reverse. */
-export async function makeAuthority({ nowMs, randomSecret, keeper }: Making): Promise<AuthorityGeneration> {
+export async function makeAuthority({ nowMs, randomSecret }: Making): Promise<AuthorityGeneration> {
   const id = Buffer.from(randomSecret(8)).toString('hex');
   const notAfter = new Date(nowMs + authorityMs);
   const notBefore = new Date(nowMs - earlierMs);
@@ -60,15 +58,14 @@ export async function makeAuthority({ nowMs, randomSecret, keeper }: Making): Pr
         await x509.AuthorityKeyIdentifierExtension.create(rootKeys.publicKey),
       ],
     });
-    const place = `authority/${id}/${what}`;
-    return { certificate: certificate.toString('pem'), key: keeper.keep(await exported(keys.privateKey), place) };
+    return { certificate: certificate.toString('pem'), key: await stored(keys.privateKey) };
   };
   return {
     id,
     createdAtMs: nowMs,
     root: {
       certificate: root.toString('pem'),
-      key: keeper.keep(await exported(rootKeys.privateKey), `authority/${id}/root`),
+      key: await stored(rootKeys.privateKey),
     },
     servers: await issuer('servers'),
     hosts: await issuer('hosts'),
@@ -90,6 +87,11 @@ async function exported(key: webcrypto.CryptoKey): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.exportKey('pkcs8', key));
 }
 
+/** As it stands in the record of the authority, which the store encrypts as a whole when there is a master key. */
+async function stored(key: webcrypto.CryptoKey): Promise<StoredKey> {
+  return { pkcs8: Buffer.from(await exported(key)).toString('base64') };
+}
+
 interface Issued {
   readonly certificate: x509.X509Certificate;
   /** The certificate and its issuer, as TLS sends them. */
@@ -107,9 +109,9 @@ interface Leaf extends Making {
 }
 
 async function issue(leaf: Leaf): Promise<Issued> {
-  const { generation, what, keeper, nowMs } = leaf;
+  const { generation, what, nowMs } = leaf;
   const issuer = new x509.X509Certificate(generation[what].certificate);
-  const secret = keeper.open(generation[what].key, `authority/${generation.id}/${what}`);
+  const secret = Buffer.from(generation[what].key.pkcs8, 'base64');
   const signingKey = await crypto.subtle.importKey('pkcs8', Uint8Array.from(secret), p256, false, ['sign']);
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: leaf.serial,

@@ -18,11 +18,9 @@ import { bind } from '../http/routes/bind.ts';
 import type { Route } from '../http/route.ts';
 import { readCertificate } from './host-certificate.ts';
 import { makeJoinToken, readJoinToken } from './join-token-text.ts';
-import type { KeyKeeper } from './key-keeper.ts';
 
 /** What a server that speaks TLS has; others answer that they do not. */
 export interface JoinParts {
-  readonly keeper: KeyKeeper;
   readonly randomSecret: (length: number) => Uint8Array;
   /** Whether this server shows a certificate of the fleet's own authority. */
   readonly ownCertificate: boolean;
@@ -183,12 +181,12 @@ class Joining {
     readonly hostId: string;
     readonly publicKey: Uint8Array;
   }): Promise<SignedCertificate> {
-    const { keeper, randomSecret } = this.#secure();
+    const { randomSecret } = this.#secure();
     const { issueHostCertificate, newSerial } = await import('./certificates.ts');
     const nowMs = Math.floor(this.#decider.clock.nowMs());
     const generation = issuingOf(this.authority);
     const serial = newSerial(randomSecret);
-    const issued = await issueHostCertificate({ nowMs, randomSecret, keeper, generation }, { ...about, serial });
+    const issued = await issueHostCertificate({ nowMs, randomSecret, generation }, { ...about, serial });
     return { serial, authority: generation.id, issuedAtMs: nowMs, ...issued };
   }
 

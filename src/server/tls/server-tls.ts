@@ -17,12 +17,10 @@ import { type Decider, decideAndCommit } from '../decide.ts';
 import type { TlsIdentity } from '../http/serve.ts';
 import { isAddress, issueServerLeaf, makeAuthority, type ServerLeaf } from './certificates.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import type { KeyKeeper } from './key-keeper.ts';
 
 export interface ServerTlsParts {
   readonly config: ServerConfig;
   readonly decider: Decider;
-  readonly keeper: KeyKeeper;
   readonly randomSecret: (length: number) => Uint8Array;
   readonly log: Logger;
 }
@@ -31,10 +29,10 @@ const checkEveryMs = 60_000;
 
 /** The authority of the store; made when there is none. */
 export async function authorityOf(parts: Omit<ServerTlsParts, 'config' | 'log'>): Promise<Authority> {
-  const { decider, keeper, randomSecret } = parts;
+  const { decider, randomSecret } = parts;
   const known = decider.cache.committed('authority', keys.authority);
   if (known) return known.value;
-  const made = await makeAuthority({ nowMs: Math.floor(decider.clock.nowMs()), randomSecret, keeper });
+  const made = await makeAuthority({ nowMs: Math.floor(decider.clock.nowMs()), randomSecret });
   const { decision } = await decideAndCommit(decider, (snapshot) => openAuthority(snapshot, made));
   return decision.authority;
 }
@@ -123,7 +121,7 @@ async function identityNow(parts: ServerTlsParts, authority: Authority): Promise
 }
 
 async function ownLeaf(parts: ServerTlsParts, authority: Authority): Promise<ServerLeaf> {
-  const { config, decider, keeper, randomSecret, log } = parts;
+  const { config, decider, randomSecret, log } = parts;
   const directory = join(config.dataDirectory, 'tls');
   const paths = { cert: join(directory, 'server.crt'), key: join(directory, 'server.key') };
   const names = serverNames(config);
@@ -132,7 +130,7 @@ async function ownLeaf(parts: ServerTlsParts, authority: Authority): Promise<Ser
   const [cert, key] = await Promise.all([paths.cert, paths.key].map((path) => readFile(path, 'utf8').catch(() => '')));
   if (cert && key && serves({ cert, key }, { names, issuer: generation.servers.certificate, nowMs }))
     return { cert, key };
-  const leaf = await issueServerLeaf({ generation, names, nowMs, randomSecret, keeper });
+  const leaf = await issueServerLeaf({ generation, names, nowMs, randomSecret });
   await mkdir(directory, { recursive: true, mode: 0o700 });
   // Two files cannot change in one step; after a crash between them they do not fit, and both are made again.
   await replaceFile(paths.key, leaf.key);
