@@ -23,7 +23,7 @@ export function rightsOf(principal: Principal, snapshot: Snapshot): Rights {
     case 'token':
       return compiledIn(snapshot).ofToken(principal.name, principal.uid);
     case 'intake':
-      return new Rights({ grants: [{ rules: builtInRoles['project-admin'].rules, project: principal.project }] });
+      return compiledIn(snapshot).ofIntake(principal.project);
     case 'host':
     case 'anonymous':
       return none;
@@ -49,10 +49,21 @@ class Compiled implements View {
   version = 0;
   readonly #snapshot: Snapshot;
   readonly #byToken = new Map<string, Rights>();
+  /** Of brokers and forges, whose projects are those of the configuration. */
+  readonly #byIntake = new Map<string, Rights>();
   #grantsBySubject: Map<string, Grant[]> | undefined;
 
   constructor(snapshot: Snapshot) {
     this.#snapshot = snapshot;
+  }
+
+  ofIntake(project: string): Rights {
+    let rights = this.#byIntake.get(project);
+    if (rights === undefined) {
+      rights = new Rights({ grants: [{ rules: builtInRoles['project-admin'].rules, project }] });
+      this.#byIntake.set(project, rights);
+    }
+    return rights;
   }
 
   apply({ kind, before, after }: RecordChange): void {

@@ -46,9 +46,8 @@ export interface RightsParts {
 
 export class Rights {
   readonly expiresAtMs: number;
-  /** Two of the same key permit the same. */
-  readonly key: string;
   readonly #parts: RightsParts;
+  #key: string | undefined;
 
   constructor(parts: RightsParts) {
     this.#parts = parts;
@@ -56,8 +55,13 @@ export class Rights {
       parts.expiresAtMs ?? Number.POSITIVE_INFINITY,
       parts.limit?.expiresAtMs ?? Number.POSITIVE_INFINITY,
     );
-    const { grants, share, limit, self } = parts;
-    this.key = JSON.stringify([grants, share, limit?.key, self?.uid, this.expiresAtMs]);
+  }
+
+  /** Two of the same key permit the same. */
+  get key(): string {
+    const { grants, share, limit, self } = this.#parts;
+    this.#key ??= JSON.stringify([grants, share, limit?.key, self?.uid, this.expiresAtMs]);
+    return this.#key;
   }
 
   /** Whether it opens one instance only. */
