@@ -4,28 +4,7 @@ import { systemFetch } from '../../base/system.ts';
 import { keys } from '../../core/state/keys.ts';
 import { startTestServer } from '../testing.ts';
 import { Logins } from './logins.ts';
-import { signingKey, TestIssuer } from './testing.ts';
-
-const provider = {
-  name: 'main',
-  issuer: 'https://idp.example',
-  clientId: 'berth',
-  scopes: ['openid'],
-  groupsClaim: 'groups',
-  userClaim: 'preferred_username',
-  deviceCode: true,
-};
-const rule = {
-  name: 'ci',
-  issuer: 'https://idp.example',
-  audience: 'https://berth.example',
-  claims: { project_id: '42' },
-  role: 'user',
-  project: 'web',
-  expires: '1h',
-  expiresMs: 3_600_000,
-};
-const job = { aud: rule.audience, sub: 'project_path:acme/web', project_id: '42', pipeline_source: 'push' };
+import { job, provider, rule, signingKey, TestIssuer } from './testing.ts';
 
 let idp: TestIssuer;
 let server: Awaited<ReturnType<typeof startTestServer>>;

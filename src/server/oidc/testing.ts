@@ -4,6 +4,28 @@ import { type CryptoKey, exportJWK, generateKeyPair, type JWTHeaderParameters, S
 import type { Web } from '../../base/fetch-json.ts';
 import { createManualClock } from '../../base/manual-clock.ts';
 
+/** A provider, a rule for jobs of a CI system, and the claims of such a job. */
+export const provider = {
+  name: 'main',
+  issuer: 'https://idp.example',
+  clientId: 'berth',
+  scopes: ['openid'],
+  groupsClaim: 'groups',
+  userClaim: 'preferred_username',
+  deviceCode: true,
+};
+export const rule = {
+  name: 'ci',
+  issuer: 'https://idp.example',
+  audience: 'https://berth.example',
+  claims: { project_id: '42' },
+  role: 'user',
+  project: 'web',
+  expires: '1h',
+  expiresMs: 3_600_000,
+};
+export const job = { aud: rule.audience, sub: 'project_path:acme/web', project_id: '42', pipeline_source: 'push' };
+
 interface SigningKey {
   readonly kid: string;
   readonly alg: string;
