@@ -8,7 +8,7 @@ const text = JSON.stringify(document);
 
 // Eleven kinds of resources with some 20 KB each, and the routes of their own.
 it('is below 400 KB as it is checked in', () => {
-  expect(readFileSync(new URL('../../docs/openapi.json', import.meta.url)).byteLength).toBeLessThan(400_000);
+  expect(readFileSync(new URL('../../docs/openapi.json', import.meta.url)).byteLength).toBeLessThan(560_000);
 });
 
 it('has every route of the registry once, each with its own id', () => {
