@@ -2,7 +2,7 @@
 // Node >= 20 with nothing installed, because it runs before anything is. It installs nothing without saying what and why.
 
 import { spawn, spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, lstatSync, readFileSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { fileURLToPath } from 'node:url';
@@ -24,6 +24,8 @@ export function requireNode20() {
 export async function ensureNpmPackages() {
   const why = npmPackagesMissing();
   if (!why) return;
+  if (lstatSync(join(projectRoot, 'node_modules'), { throwIfNoEntry: false })?.isSymbolicLink())
+    fail(`npm packages: ${why}; node_modules is a link, so run npm ci in the folder that it belongs to`);
   note(`npm packages: ${why}; running npm ci (about half a minute) ...`);
   const startedAt = Date.now();
   // Never the Node inside node_modules: npm is about to delete it.
