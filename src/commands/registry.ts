@@ -32,6 +32,12 @@ export const processCommands: readonly CommandEntry[] = [
     load: async () => (await import('./agent.ts')).agentCommand,
   },
   {
+    name: 'mcp',
+    group,
+    summary: 'Speak the Model Context Protocol on standard input and output',
+    load: async () => (await import('./mcp.ts')).mcpCommand,
+  },
+  {
     name: 'backup',
     group: store,
     summary: 'Back up all data of the control plane',

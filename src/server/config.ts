@@ -234,6 +234,10 @@ export const ServerConfig = Type.Object(
       maxItems: 256,
       description: 'rules by which tokens of CI systems are accepted; in the configuration file only',
     }),
+    mcp: Type.Enum(['off', 'read', 'write'], {
+      default: 'off',
+      description: 'serve the Model Context Protocol at /mcp; read: with tools that change nothing: docs/mcp.md',
+    }),
     audit: Type.Boolean({ default: true, description: 'write down who did what: docs/audit-log.md' }),
     auditDirectory: Type.Optional(
       Type.String({

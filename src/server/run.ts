@@ -42,6 +42,7 @@ import { DirectoryRunStorage } from './runs/directory-run-storage.ts';
 import { RunFiles } from './runs/run-files.ts';
 import type { Amqp } from './intake/amqp/amqp.ts';
 import { startAmqp } from './intake/start-amqp.ts';
+import { mcpSettingsOf } from './mcp/start-mcp.ts';
 import { readLogin } from './oidc/start-login.ts';
 import { Outside } from './outside.ts';
 import { sealingOf } from './sealing/server-sealing.ts';
@@ -126,6 +127,7 @@ async function start(
       runFiles: await runFilesOf(config, clock),
       ...(forges === undefined ? {} : { forges }),
       ...(login === undefined ? {} : { login }),
+      mcp: mcpSettingsOf(config),
       ...(secure ? { joining: joinPartsOf(config) } : {}),
       ...(audit === undefined ? {} : { audit }),
       mint: minting(randomSecret),

@@ -48,6 +48,7 @@ import { usageRoutes } from './http/routes/usage-routes.ts';
 import { type ForgeParts, forgeRoutes } from './intake/forges/forges.ts';
 import { type JoinParts, joinRoutes } from './tls/join-routes.ts';
 import { type LoginParts, loginRoutes } from './oidc/login-routes.ts';
+import { type McpSettings, mcpRoute } from './mcp/start-mcp.ts';
 import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
 import type { ImageContent } from './images/image-content.ts';
@@ -86,6 +87,8 @@ export interface ServerParts {
   readonly mint?: MintToken;
   /** Logins by ID tokens; absent: none. */
   readonly login?: LoginParts;
+  /** Absent: MCP is off. */
+  readonly mcp?: McpSettings | undefined;
   /** Default: no other system is configured. */
   readonly outside?: Outside;
   readonly version: string;
@@ -243,7 +246,9 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
     ],
     { cache: decider.cache, clock, store },
   );
-  return auditedRoutes(fresh, audit?.parts);
+  const routes = auditedRoutes(fresh, audit?.parts);
+  const { tokenSecret: secret } = made.cluster;
+  return [...routes, mcpRoute(parts.mcp && { ...parts.mcp, routes, snapshot: decider.cache, log, version, secret })];
 }
 
 function imageRoutes({

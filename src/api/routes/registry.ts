@@ -13,6 +13,7 @@ import { jobRoutes, runRoutes } from './jobs.ts';
 import { joinRoutes } from './joining.ts';
 import { deadLetterRoutes, jobRequestRoutes } from './job-requests.ts';
 import { loginRoutes } from './login.ts';
+import { mcpRoutes } from './mcp.ts';
 import { processRoutes } from './process.ts';
 import { routesOfKind } from './resources.ts';
 import type { RouteDefinition } from './route.ts';
@@ -35,5 +36,6 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(accessRoutes),
   ...Object.values(agentRoutes),
   ...Object.values(loginRoutes),
+  ...Object.values(mcpRoutes),
   ...Object.values(processRoutes),
 ];

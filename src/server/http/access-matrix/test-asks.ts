@@ -296,6 +296,7 @@ const others: Readonly<Record<string, Asks>> = {
   readAuditLog: fleet(),
   verifyAuditLog: fleet(),
   masterKeys: fleet(),
+  mcp: fleet({ body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } }),
   listLoginProviders: fleet(),
   logIn: fleet({ body: { idToken: 'x' } }),
   isAlive: fleet(),

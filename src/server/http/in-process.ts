@@ -1,0 +1,72 @@
+// Calls the routes of this server without a connection, on behalf of a caller: for faces that translate to the API. Access is checked as
+// for any request, and the audit log says by which face it came.
+
+import type { FetchInit, FetchLike, FetchResponse } from '../../api/client/user-client.ts';
+import type { Logger } from '../../base/log.ts';
+import { describeError } from '../../base/log.ts';
+import type { Snapshot } from '../../core/state/snapshot.ts';
+import type { Caller } from './caller.ts';
+import { admit, toApiError } from './exchange.ts';
+import { parseJsonBody } from './json-body.ts';
+import { type Answer, findRoute, Query, type Route } from './route.ts';
+
+interface InProcessParts {
+  readonly routes: readonly Route[];
+  /** By which rights are decided. */
+  readonly snapshot: Snapshot;
+  readonly log: Logger;
+}
+
+/** The origin in URLs of such calls. */
+export const inProcessUrl = 'http://in-process';
+
+/** `signal`: aborts when the caller is gone. */
+export function fetchAs(caller: Caller, signal: AbortSignal, { routes, snapshot, log }: InProcessParts): FetchLike {
+  return async (url, init) => {
+    try {
+      const { pathname, searchParams } = new URL(url);
+      const { route, params } = findRoute(routes, init.method, pathname);
+      admit(route, caller.principal, { host: params['host'], snapshot });
+      const answer = await route.handle({
+        params,
+        query: new Query(searchParams),
+        body: bodyOf(init),
+        headers: init.headers,
+        caller,
+        signal: init.signal ?? signal,
+      });
+      return responseOf(answer);
+    } catch (error) {
+      const refusal = toApiError(error);
+      if (refusal.code === 'Internal') log.error('a request failed', { url, why: describeError(error) });
+      return responseOf({ status: refusal.status, json: refusal.toBody() });
+    }
+  };
+}
+
+function bodyOf({ body }: FetchInit): unknown {
+  return typeof body === 'string' ? parseJsonBody(body) : {};
+}
+
+function responseOf(answer: Answer): FetchResponse {
+  const pieces = 'json' in answer ? one(Buffer.from(JSON.stringify(answer.json))) : piecesOf(answer);
+  return {
+    status: answer.status,
+    headers: { get: () => null },
+    body: pieces,
+    async text() {
+      const all: Uint8Array[] = [];
+      for await (const piece of pieces) all.push(piece);
+      return Buffer.concat(all).toString();
+    },
+  };
+}
+
+async function* one(piece: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield piece;
+}
+
+async function* piecesOf(answer: Exclude<Answer, { readonly json: unknown }>): AsyncGenerator<Uint8Array> {
+  if ('bytes' in answer) yield* answer.bytes;
+  else for await (const line of answer.lines) yield Buffer.from(`${JSON.stringify(line)}\n`);
+}

@@ -1,0 +1,19 @@
+// The tools, in the order in which clients list them. A new one is a file and a line here.
+
+import type { Tool } from '../tool.ts';
+import { logsTool } from './logs.ts';
+import { capacityTool, explainTool, listTool, queueTool, showTool } from './look.ts';
+import { planJobTool, planTool, runJobTool, runTool } from './work.ts';
+
+export const tools: readonly Tool[] = [
+  listTool,
+  showTool,
+  explainTool,
+  queueTool,
+  capacityTool,
+  logsTool,
+  planTool,
+  planJobTool,
+  runTool,
+  runJobTool,
+];
