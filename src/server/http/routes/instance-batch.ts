@@ -8,7 +8,8 @@ import { instanceBatchMax } from '../../../api/instance-batch.ts';
 import { parse } from '../../../api/parse.ts';
 import { type AnyResource, resourceDefinitions } from '../../../api/resources/index.ts';
 import { instanceRoutes } from '../../../api/routes/instances.ts';
-import { assertMay } from '../../../core/access/may.ts';
+import { assertMay, may } from '../../../core/access/may.ts';
+import type { Principal } from '../../../core/access/principal.ts';
 import type { Decision } from '../../../core/operations/decision.ts';
 import type { Context } from '../../../core/state/context.ts';
 import type { Entry, Snapshot } from '../../../core/state/snapshot.ts';
@@ -38,6 +39,7 @@ export function instanceBatchRoute(decider: Decider): Route {
     const { idempotencyKey } = idempotencyKeyOf(request);
     const { principal } = request.caller;
     const atOnce = inOneLine(items);
+    const line = forProject(lineOf(items, principal, decider.cache), decider);
     const creates = items.map((item, i) => {
       const key = idempotencyKey === undefined ? {} : { idempotencyKey: `${idempotencyKey}/${i}` };
       const create = permitted(principal, (snapshot: Snapshot, ctx: Context): Decision => {
@@ -47,9 +49,7 @@ export function instanceBatchRoute(decider: Decider): Route {
       });
       return atOnce ? placing(create) : create;
     });
-    const results = (await decideAllFor(forProject(projectOf(items), decider), request, creates)).map((done, i) =>
-      resultOf(done, i, decider),
-    );
+    const results = (await decideAllFor(line, request, creates)).map((done, i) => resultOf(done, i, decider));
     if (!seesAll(principal)) {
       const seen = visibleTo(principal, decider.cache);
       return { status: 200, json: { items: results.map((result) => jsonOf(result, seen)) } };
@@ -97,9 +97,18 @@ function inOneLine(items: readonly unknown[]): boolean {
   );
 }
 
-/** In whose line a batch waits: that of its first item. */
-function projectOf([first]: readonly unknown[]): string {
-  const project = fieldOf(first, 'metadata', 'project');
+/** In whose line a batch waits: that of its first item that is not refused. Throws `Forbidden` when all are. */
+function lineOf(items: readonly unknown[], principal: Principal, snapshot: Snapshot): string {
+  const projects = items.map(projectOf);
+  const inThe = (project: string) => ({ verb: 'create', resource: 'instance', project }) as const;
+  const [first = 'default'] = projects;
+  const allowed = projects.find((project) => may(principal, inThe(project), snapshot) === undefined);
+  if (allowed === undefined) assertMay(snapshot, principal, inThe(first));
+  return allowed ?? first;
+}
+
+function projectOf(item: unknown): string {
+  const project = fieldOf(item, 'metadata', 'project');
   return typeof project === 'string' ? project : 'default';
 }
 

@@ -31,8 +31,10 @@ export function jobRequestRoutes({
       const answered = outside.deadLetters !== undefined; // without a broker nothing takes a result
       const read = readJobRequest(bytes, { hash: sha256 });
       const { project } = query;
+      const question = { verb: 'create', resource: 'job', project } as const;
+      assertMay(decider.cache, principal, question); // before it takes a place in the line of that project
       const accept = permitted(principal, (snapshot, ctx) => {
-        assertMay(snapshot, principal, { verb: 'create', resource: 'job', project });
+        assertMay(snapshot, principal, question);
         return acceptJobRequest(snapshot, { ...read, project, answered }, ctx);
       });
       const { decision } = await decideFor(forProject(project, decider), request, accept);

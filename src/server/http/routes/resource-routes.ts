@@ -72,9 +72,13 @@ function create(kind: Kind, definition: ResourceDefinition, decider: Decider): R
   return bind(registeredRoutes(kind).create, async ({ query, body }, request) => {
     const input = { ...inputOf(parse(bodySchema, body), definition), ...idempotencyKeyOf(request) };
     const { principal } = request.caller;
-    const create = permitted(principal, (snapshot, ctx) => {
+    const assertAllowed = (snapshot: Snapshot): void => {
       if (definition.scope === 'project')
         assertMay(snapshot, principal, { verb: 'create', resource: kind, project: input.project });
+    };
+    assertAllowed(decider.cache); // before it takes a place in the line of that project
+    const create = permitted(principal, (snapshot, ctx) => {
+      assertAllowed(snapshot);
       return operations.create(snapshot, input, ctx);
     });
     if (query.dryRun)
