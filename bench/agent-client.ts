@@ -7,6 +7,14 @@ import type { ServerProcess } from './server-process.ts';
 export const benchAgentId = `agent_${'0'.repeat(26)}`;
 
 export async function agentClientOf(server: ServerProcess, host: string) {
+  const operator = createClient({
+    fetch: (url, init) => fetch(url, init),
+    url: server.url,
+    token: server.operatorToken,
+  });
+  // No agent may claim so much; an operator may state it.
+  const inventory = { VCPU: { total: 1_000_000 } };
+  await operator.create('host', { metadata: { name: host }, spec: { paused: false, inventory } });
   const token = server.hostToken(host);
   const agent = createClient({ fetch: (url, init) => fetch(url, init), url: server.url, token }).agent(host);
   const session = await agent.register({
@@ -15,7 +23,7 @@ export async function agentClientOf(server: ServerProcess, host: string) {
     agentId: benchAgentId,
     bootId: 'bench',
     architecture: 'amd64',
-    capacity: { VCPU: 1_000_000, MEMORY_MB: 1_000_000_000, DISK_GB: 1_000_000 },
+    capacity: { VCPU: 8_192, MEMORY_MB: 1_000_000_000, DISK_GB: 1_000_000 },
     reserved: {},
     labels: {},
     drivers: [{ name: 'fake', available: true }],

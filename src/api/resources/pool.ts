@@ -2,7 +2,7 @@
 
 import { type Static, Type } from 'typebox';
 import { AllocationRatios, ScoreWeights } from './host-rules.ts';
-import { Name, type Resource, type ResourceDefinition } from './metadata.ts';
+import { Amounts, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 import { profileNames } from './profile.ts';
 
 export const PoolSpec = Type.Object(
@@ -21,6 +21,12 @@ export const PoolSpec = Type.Object(
       Type.Unsafe<AllocationRatios>({
         ...AllocationRatios,
         description: 'for its hosts that do not set one; default 4 for VCPU, 1 for others',
+      }),
+    ),
+    hostLimits: Type.Optional(
+      Type.Unsafe<Amounts>({
+        ...Amounts,
+        description: 'what each of its hosts may claim at most; what an agent measures beyond it is not counted',
       }),
     ),
     defaults: Type.Optional(

@@ -103,6 +103,12 @@ function showCommand(cli: Cli): Command {
     });
 }
 
+/** Only when its agent claims more than is counted. */
+function limitLines({ conditions }: Host['status']): [string, string][] {
+  const limit = conditionOf(conditions, 'WithinLimits');
+  return limit?.status === 'False' ? [['', limit.message]] : [];
+}
+
 export function hostLines({ metadata, spec, status }: Host, held: HostProviders, nowMs: number): string[] {
   const ready = conditionOf(status.conditions, 'Ready');
   const capacity = Object.entries(status.capacity ?? {}).map(([resourceClass, measured]) => {
@@ -132,6 +138,7 @@ export function hostLines({ metadata, spec, status }: Host, held: HostProviders,
     ],
     ['architecture', status.architecture],
     ...capacity.map((line, index): [string, string] => [index === 0 ? 'capacity' : '', line]),
+    ...limitLines(status),
     ...overcommitLines(spec, held),
     ...status.drivers.map(({ name, available, reason, accelerator, version }): [string, string] => [
       'driver',

@@ -46,6 +46,7 @@ interface PoolOptions {
   readonly profile?: string;
   readonly weight: readonly string[];
   readonly cpuRatio?: string;
+  readonly hostLimit: readonly string[];
   readonly defaultCpus?: string;
   readonly defaultMemory?: string;
   readonly description?: string;
@@ -57,6 +58,12 @@ function withOptions(command: Command): Command {
     .option('--profile <profile>', `scoring profile of its hosts: ${profileNames.join(', ')}`)
     .option('--weight <score=weight>', 'weight of a score on its hosts; may be repeated', collect, [])
     .option('--cpu-ratio <number>', 'CPU overcommit ratio of its hosts; default: 4')
+    .option(
+      '--host-limit <class=amount>',
+      'what each of its hosts may claim at most: VCPU=64, MEMORY_MB=262144; may be repeated',
+      collect,
+      [],
+    )
     .option('--default-cpus <count>', 'for instances of this pool that do not set it')
     .option('--default-memory <amount>', 'for instances of this pool that do not set it: 2GiB')
     .option('--description <text>', 'free text');
@@ -76,7 +83,7 @@ function createCommand(cli: Cli): Command {
 function setCommand(cli: Cli): Command {
   return withOptions(
     new Command('set').description(
-      'Change a pool; "none" removes a profile, a ratio or a default; SCORE= removes a weight',
+      'Change a pool; "none" removes a profile, a ratio or a default; SCORE= removes a weight, CLASS= a limit',
     ),
   ).action(async (name: string, options: PoolOptions, command: Command) => {
     if (Object.values(options).every((value) => Array.isArray(value) && value.length === 0))
@@ -92,19 +99,33 @@ function setCommand(cli: Cli): Command {
 }
 
 function changed(before: PoolSpec, options: PoolOptions): PoolSpec {
-  const { profile: _profile, weights: _weights, defaults: _defaults, allocationRatios: _ratios, ...rest } = before;
+  const { profile: _profile, weights: _weights, defaults: _defaults, ...others } = before;
+  const { allocationRatios: _ratios, hostLimits: _limits, ...rest } = others;
   const profile = unlessNone(options.profile, before.profile, (text) => oneOf('--profile', text, profileNames));
   const weights = changedWeights(before.weights, options.weight);
   const allocationRatios = changedRatios(before.allocationRatios, options.cpuRatio);
   const defaults = changedDefaults(before.defaults, options);
+  const hostLimits = changedLimits(before.hostLimits ?? {}, options.hostLimit);
   return {
     ...rest,
     ...(options.description === undefined ? {} : { description: options.description }),
     ...(profile === undefined ? {} : { profile }),
     ...(Object.keys(weights).length === 0 ? {} : { weights }),
     ...(Object.keys(allocationRatios).length === 0 ? {} : { allocationRatios }),
+    ...(Object.keys(hostLimits).length === 0 ? {} : { hostLimits }),
     ...(Object.keys(defaults).length === 0 ? {} : { defaults }),
   };
+}
+
+function changedLimits(before: Readonly<Record<string, number>>, pairs: readonly string[]): Record<string, number> {
+  const limits = { ...before };
+  for (const pair of pairs) {
+    const [, of = '', amount = ''] = /^([A-Z][A-Z0-9_]*)=(.*)$/.exec(pair) ?? [];
+    if (of === '') throw usageError(`--host-limit ${pair} is not CLASS=AMOUNT`, 'for example VCPU=64');
+    if (amount === '') delete limits[of];
+    else limits[of] = parseInteger('--host-limit', amount, { min: 0, max: Number.MAX_SAFE_INTEGER });
+  }
+  return limits;
 }
 
 function changedWeights(before: PoolSpec['weights'], pairs: readonly string[]): Record<string, number> {

@@ -1,10 +1,12 @@
-// inventory: the inventories of hosts follow the ratios of their pools and of the fleet. What a host states or measures
+// inventory: the inventories of hosts follow the ratios and limits of their pools, and the ratios of the fleet. What a host states or measures
 // itself enters the ledger with the host's own change; this controller handles changes elsewhere.
 
+import { withClaimsJudged } from '../operations/host-claims.ts';
 import { providerChanges } from '../operations/host-providers.ts';
 import { keys } from '../state/keys.ts';
 import { emptyPlan } from '../state/plan.ts';
 import { equalJson } from '../../base/equal-json.ts';
+import type { AnyRecord } from '../state/records.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
@@ -14,15 +16,17 @@ export const inventory: Controller = {
   wakes({ before, after }, snapshot) {
     const pool = after ?? before;
     if (pool?.kind !== 'pool') return [];
-    const ratiosBefore = before?.kind === 'pool' ? before.spec.allocationRatios : undefined;
-    const ratiosAfter = after?.kind === 'pool' ? after.spec.allocationRatios : undefined;
-    return equalJson(ratiosBefore, ratiosAfter) ? [] : hostsIn(snapshot, pool.metadata.name);
+    return equalJson(counted(before), counted(after)) ? [] : hostsIn(snapshot, pool.metadata.name);
   },
   keys: (snapshot) => keysOfKind(snapshot, 'host'),
   reconcile(snapshot, key, ctx) {
     const host = snapshot.get('host', key);
     if (!host) return emptyPlan;
-    const changes = providerChanges(snapshot, { before: host.value, host: host.value }, ctx.policy);
+    const judged = withClaimsJudged(snapshot, host.value, ctx);
+    const changes = [
+      ...providerChanges(snapshot, { before: host.value, host: judged }, ctx.policy),
+      ...(judged === host.value ? [] : [{ key, ifRevision: host.revision, value: judged }]),
+    ];
     if (changes.length === 0) return emptyPlan;
     const { pool } = host.value.spec;
     const poolKey = keys.pool(pool ?? '');
@@ -30,12 +34,19 @@ export const inventory: Controller = {
       changes,
       // The ratios of the host and the pool must be unchanged when this is written.
       conditions: [
-        { key, ifRevision: host.revision },
+        ...(judged === host.value ? [{ key, ifRevision: host.revision }] : []),
         ...(pool === undefined ? [] : [{ key: poolKey, ifRevision: snapshot.get('pool', poolKey)?.revision ?? 0 }]),
       ],
     };
   },
 };
+
+/** What of a pool counts for the inventories of its hosts. */
+function counted(record: AnyRecord | null): unknown {
+  if (record?.kind !== 'pool') return undefined;
+  const { allocationRatios, hostLimits } = record.spec;
+  return { allocationRatios, hostLimits };
+}
 
 function* hostsIn(snapshot: Snapshot, pool: string): Iterable<string> {
   for (const { key, value } of snapshot.list('host')) if (value.spec.pool === pool) yield key;

@@ -8,6 +8,7 @@ import { keys } from '../state/keys.ts';
 import type { Change } from '../state/plan.ts';
 import type { Inventory, Provider } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { boundedClaims, limitsOf } from './host-claims.ts';
 import { equalJson } from '../../base/equal-json.ts';
 
 /** Set on the root provider of hosts on the machine of a control plane. */
@@ -22,7 +23,7 @@ export function providerChanges(
   if (!host.status.capacity) return [];
   const wanted = providersOf(
     { ...host.spec, allocationRatios: allocationRatiosOf(snapshot, host.spec, policy) },
-    host.status,
+    boundedClaims(host.status, limitsOf(snapshot, host.spec)),
   );
   const wantedIds = new Set(wanted.map(({ name }) => idOf(host, name)));
   const gone = snapshot.providersOfHost(host.metadata.name).filter(({ value }) => {

@@ -18,6 +18,7 @@ import { nextHostGeneration } from './access/host-generation.ts';
 import { controlPlaneOn } from './control-plane.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
+import { assertPlausible, withClaimsJudged } from './host-claims.ts';
 import { providerChanges } from './host-providers.ts';
 import { assertHostSpec } from './host-spec.ts';
 import { equalJson } from '../../base/equal-json.ts';
@@ -71,11 +72,12 @@ export function replaceHost(
   if (!specChanged && equalJson(value.metadata.labels, input.labels))
     return { plan: unchanged(entry), key, changed: false };
   assertHostSpec(input.spec);
-  const host: Host = {
+  const replaced: Host = {
     ...value,
     metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
     spec: input.spec,
   };
+  const host = withClaimsJudged(snapshot, replaced, ctx);
   const pausedChanged = value.spec.paused !== input.spec.paused;
   return {
     plan: {
@@ -186,7 +188,8 @@ export function registerHost(
   }
   if (entry) assertSameAgent(entry.value, registration.agentId);
   if (entry?.value.status.session === registration.session) return { plan: unchanged(entry), key, changed: false };
-  const host = registeredHost(snapshot, entry, { name, registration }, ctx);
+  assertPlausible(registration);
+  const host = withClaimsJudged(snapshot, registeredHost(snapshot, entry, { name, registration }, ctx), ctx);
   return {
     plan: {
       changes: [
