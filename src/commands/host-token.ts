@@ -29,6 +29,10 @@ export function hostTokenCommand(cli: Cli): Command {
       const directory = named ?? ((await knowsServer(cli, command)) ? undefined : usualDirectory);
       const token = directory === undefined ? await askFor(cli, command, name) : await make(directory, name);
       cli.stdout.write(`${token}\n`);
+      if (directory !== undefined)
+        cli.stderr.write(
+          `berth: this token is refused if a host "${name}" was removed before; a server that is asked makes one that is not\n`,
+        );
     });
 }
 

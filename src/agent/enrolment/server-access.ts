@@ -47,6 +47,12 @@ export async function openServerAccess(config: AgentConfig, parts: AccessParts):
       `serverUrl: over ${exposed} the token of this host could be read on the network; use https:, or allow it with --insecure-http`,
       { field: 'serverUrl' },
     );
+  // A fleet on one machine has no need of it.
+  if (parts.token !== undefined && serverUrls(serverUrl).some((url) => url.startsWith('https:')))
+    parts.log.warn(
+      'this agent uses a host token, which never expires; "berth agent join URL TOKEN" replaces it by a certificate, with a token of "berth host join-token create"',
+      { host: hostName },
+    );
   return { fetch: parts.fetch, token: parts.token, trust: () => ({}), run: async () => {}, close() {} };
 }
 

@@ -11,8 +11,10 @@ const p256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const dayMs = 86_400_000;
 /** A renewal of the authority is a decision of people ("berth ca rotate"), not of a date that surprises them. */
 const authorityMs = 20 * 365 * dayMs;
-/** Clocks of machines differ by some minutes. */
-const earlierMs = 5 * 60_000;
+/** How long before now a certificate begins: a machine whose clock is a day behind, or in another time zone by mistake, can connect all the same. */
+const earlierMs = 2 * dayMs;
+/** The same for certificates of hosts, which servers check: clocks of servers differ by some minutes. */
+const hostEarlierMs = 5 * 60_000;
 const serverLeafMs = 90 * dayMs;
 export const hostCertificateMs = dayMs;
 
@@ -117,7 +119,7 @@ async function issue(leaf: Leaf): Promise<Issued> {
     serialNumber: leaf.serial,
     subject: leaf.subject,
     issuer: issuer.subjectName,
-    notBefore: new Date(nowMs - earlierMs),
+    notBefore: new Date(nowMs - (what === 'servers' ? earlierMs : hostEarlierMs)),
     notAfter: new Date(nowMs + leaf.lifeMs),
     signingAlgorithm: p256,
     publicKey: leaf.publicKey,
