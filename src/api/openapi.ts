@@ -7,6 +7,7 @@ import { errorSchema } from './error-schema.ts';
 import { type ErrorCode, errorCodes } from './errors.ts';
 import { Components, type Json, titleOf } from './openapi-schemas.ts';
 import { pathParameters, queryParameters } from './routes/parameters.ts';
+import { bodyExamples, pathExample } from './routes/examples.ts';
 import { routes } from './routes/registry.ts';
 import { type AnswerForm, paramsIn, type RouteDefinition } from './routes/route.ts';
 
@@ -42,6 +43,7 @@ class Document {
           'Place virtual machines and containers on a fleet of hosts, keep them running, and explain each placement. A field with a default may be omitted from a request; the response contains it.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
+      servers: [{ url: '/', description: 'the server that this document comes from' }],
       security: [{ token: [] }],
       paths,
       components: {
@@ -61,6 +63,7 @@ class Document {
       tags: [tag],
       operationId: id,
       summary,
+      description: `\`\`\`sh\n${curlOf(route)}\n\`\`\``,
       ...(access === 'open' ? { security: [] } : {}),
       ...(parameters.length > 0 ? { parameters } : {}),
       ...(body === undefined
@@ -69,7 +72,10 @@ class Document {
             requestBody: {
               ...(bodyOptional ? {} : { required: true }),
               ...(bodyDescription === undefined ? {} : { description: bodyDescription }),
-              content: body === 'bytes' ? { 'application/octet-stream': {} } : jsonContent(this.#schemas.use(body)),
+              content:
+                body === 'bytes'
+                  ? { 'application/octet-stream': {} }
+                  : jsonContent(this.#schemas.use(body), bodyExamples[id]),
             },
           }),
       responses: {
@@ -166,8 +172,21 @@ class Document {
   }
 }
 
-function jsonContent(schema: Json): Json {
-  return { 'application/json': { schema } };
+function jsonContent(schema: Json, example?: unknown): Json {
+  return { 'application/json': { schema, ...(example === undefined ? {} : { example }) } };
+}
+
+/** The operation as a command. */
+function curlOf({ id, method, path, body, access }: RouteDefinition): string {
+  const target = path.replaceAll(/:([a-zA-Z]+)/g, (_whole, name: string) => pathExample(name, path));
+  const example = body === undefined || body === 'bytes' ? undefined : JSON.stringify(bodyExamples[id]);
+  const sent = [
+    ...(method === 'GET' ? [] : [`-X ${method}`]),
+    ...(access === 'open' ? [] : [`-H "Authorization: Bearer $BERTH_TOKEN"`]),
+    ...(body === 'bytes' ? [`-H 'Content-Type: application/octet-stream' --data-binary @FILE`] : []),
+    ...(example === undefined ? [] : [`-H 'Content-Type: application/json' -d '${example}'`]),
+  ];
+  return ['curl', ...sent, `"$BERTH_URL${target}"`].join(' ');
 }
 
 function sorted(parts: Readonly<Record<string, Json>>): Json {

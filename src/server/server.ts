@@ -40,6 +40,7 @@ import { instanceBatchRoute } from './http/routes/instance-batch.ts';
 import { instanceRoutes } from './http/routes/instance-routes.ts';
 import { jobRequestRoutes } from './http/routes/job-request-routes.ts';
 import { jobRoutes } from './http/routes/job-routes.ts';
+import { docsPageRoute } from './http/docs-page/docs-page.ts';
 import { processRoutes } from './http/routes/process-routes.ts';
 import { queueRoutes } from './http/routes/queue-routes.ts';
 import { resourceRoutes } from './http/routes/resource-routes.ts';
@@ -222,6 +223,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
   const fresh = asFreshAsAsked(
     [
       ...processRoutes({ whyNotReady, version, metrics, outside, snapshot: decider.cache }),
+      ...docsPageRoute(),
       masterKeysRoute(decider.cache, sealing),
       backupRoute({ store: sealing?.stored ?? store, clock, version }),
       hostTokenRoute(Buffer.from(made.cluster.tokenSecret, 'base64url'), decider),

@@ -5,6 +5,7 @@ import { accessRoutes } from './access.ts';
 import { agentRoutes } from './agent.ts';
 import { auditLogRoutes } from './audit-log.ts';
 import { capacityRoutes } from './capacity.ts';
+import { docsPageRoutes } from './docs-page.ts';
 import { hookRoutes } from './hooks.ts';
 import { hostRoutes } from './hosts.ts';
 import { imageRoutes } from './images.ts';
@@ -38,4 +39,5 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(loginRoutes),
   ...Object.values(mcpRoutes),
   ...Object.values(processRoutes),
+  ...Object.values(docsPageRoutes),
 ];

@@ -290,6 +290,8 @@ const others: Readonly<Record<string, Asks>> = {
     ...both((side) => ({ ...atWeb(side), body: { verbs: ['console'] } })),
     ...both((side) => ({ ...atWeb(side), body: { verbs: ['console', 'exec'] } }), ' exec'),
   },
+  docsPage: fleet(),
+  docsPageFile: fleet({ params: { file: 'start.js' } }),
   whoAmI: fleet(),
   canI: fleet({ body: { verb: 'read', resource: 'host' } }),
   rotateAdminToken: fleet({ body: { digest: 'a'.repeat(64) } }),

@@ -1,0 +1,105 @@
+// An example of every request that has a body, and of every name in a path: for the API page and the documentation. examples.test.ts checks
+// each against the schema of its route.
+
+const digest = 'b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9';
+const agentId = 'agent_01k9zq4w7v3m5n8p2r6t9x1y3z';
+const pem = '-----BEGIN CERTIFICATE-----\nMIIB...\n-----END CERTIFICATE-----\n';
+
+const specs = {
+  instance: { image: 'debian-12', cpus: 2, memoryMiB: 2048, diskGiB: 20 },
+  host: { paused: false, pool: 'edge' },
+  project: { weight: 2, quota: { VCPU: 64, MEMORY_MB: 131_072 } },
+  image: { source: 'https://images.example.com/debian-12.qcow2', checksum: `sha256:${digest}` },
+  size: { cpus: 2, memoryMiB: 4096, diskGiB: 20 },
+  pool: { profile: 'best-fit', hostLimits: { VCPU: 64 } },
+  group: { description: 'one on each host', maxPerHost: 1 },
+  task: { cpus: 2, memoryMiB: 2048, ttlMs: 3_600_000 },
+  volume: { sizeGiB: 10 },
+  job: { label: 'debian-12', script: 'make test', timeoutMs: 1_800_000 },
+  role: { description: 'restarts instances', rules: { instance: ['read', 'power'] } },
+  binding: { role: 'user', project: 'web', subjects: [{ kind: 'token', name: 'ci' }] },
+  secret: { values: { password: 'correct horse' } },
+} as const;
+
+const inProject: ReadonlySet<string> = new Set(['instance', 'group', 'task', 'volume', 'job', 'secret']);
+
+const title = (kind: string): string => `${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
+
+const ofKinds = Object.entries(specs).flatMap(([kind, spec]): [string, unknown][] => {
+  const name = pathExamples(kind);
+  const create = { metadata: { name, ...(inProject.has(kind) ? { project: 'web' } : {}) }, spec };
+  return [
+    [`create${title(kind)}`, create],
+    [`replace${title(kind)}`, { metadata: { labels: { team: 'web' } }, spec }],
+  ];
+});
+
+function pathExamples(kind: string): string {
+  return kind === 'instance' ? 'web-1' : kind === 'host' ? 'rack-7' : kind === 'image' ? 'debian-12' : `my-${kind}`;
+}
+
+/** By id of the route. */
+export const bodyExamples: Readonly<Record<string, unknown>> = {
+  ...Object.fromEntries(ofKinds),
+  createInstances: {
+    items: ['web-1', 'web-2'].map((name) => ({ metadata: { name, project: 'web' }, spec: specs.instance })),
+  },
+  makeTicket: { way: 'console' },
+  createJoinToken: { pool: 'edge', uses: 3, expiresInMs: 3_600_000 },
+  joinHost: { token: 'berth_j_...', host: 'rack-7', request: pem.replaceAll('CERTIFICATE', 'CERTIFICATE REQUEST') },
+  renewHostCertificate: {
+    certificate: pem,
+    request: pem.replaceAll('CERTIFICATE', 'CERTIFICATE REQUEST'),
+    signature: 'MEUC',
+  },
+  deliverWebhook: { ref: 'refs/heads/main', after: 'a'.repeat(40), repository: { id: 7, full_name: 'team/app' } },
+  createJobRequest: {
+    schema_version: 'jobrequest.v1',
+    request_id: '0b2a1f64-6a5e-4a53-9f0a-6f6f5e1d2c3b',
+    source: 'manual',
+    repo_url: 'https://git.example.com/team/app.git',
+    commit_sha: 'a'.repeat(40),
+    submitted_at: '2026-11-26T03:00:00Z',
+  },
+  findCapacity: { spec: { cpus: 2, memoryMiB: 4096 }, losses: 1 },
+  findCandidates: { project: 'web', spec: { cpus: 2, memoryMiB: 4096 }, limit: 5 },
+  verify: { apply: false },
+  formerVerify: { apply: false },
+  createToken: { metadata: { name: 'ci' }, spec: { role: 'user', project: 'web', expiresInSec: 2_592_000 } },
+  extendToken: { expiresInSec: 3_600 },
+  shareInstance: { verbs: ['console', 'logs'], expiresInSec: 7_200 },
+  canI: { verb: 'create', resource: 'instance', project: 'web' },
+  rotateAdminToken: { digest },
+  registerHost: {
+    session: 'session-0001',
+    machineId: '4c4c4544-0044-4a10-8052-b3c04f4e4d32',
+    agentId,
+    bootId: '7f9c2ba4-e88f-4d1e-9a44-2c5f0c1d8e11',
+    architecture: 'amd64',
+    capacity: { VCPU: 32, MEMORY_MB: 131_072, DISK_GB: 1_800 },
+    reserved: { MEMORY_MB: 2_048 },
+    labels: {},
+    drivers: [{ name: 'qemu', available: true, accelerator: 'kvm', runs: true }],
+    images: [],
+    agentVersion: '0.1.0',
+  },
+  heartbeat: { epoch: 3 },
+  reportGuests: { epoch: 3, reports: [] },
+  logIn: { idToken: 'eyJ...' },
+  mcp: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+};
+
+/** Of parameters in paths. */
+export function pathExample(parameter: string, routePath: string): string {
+  const fixed: Readonly<Record<string, string>> = {
+    host: 'rack-7',
+    project: 'web',
+    hook: 'github',
+    hex: digest,
+    file: 'swagger-ui.css',
+    port: '8080',
+    part: 'log',
+  };
+  const kind = /^\/v1\/([a-z]+)s\/:name/.exec(routePath)?.[1];
+  return fixed[parameter] ?? (kind === undefined ? 'my-name' : pathExamples(kind));
+}
