@@ -8,6 +8,7 @@ import { ApiError, errorCodes } from '../api/errors.ts';
 import { attempting, CommandError } from '../cli/exit-codes.ts';
 import { collect, parseLabels } from '../cli/options/units.ts';
 import { processConfig } from './process-config.ts';
+import { tellSupervisor } from './tell-supervisor.ts';
 import { untilAborted } from './until-aborted.ts';
 
 export interface AgentFlags {
@@ -79,6 +80,7 @@ export async function runAgent(cli: Cli, config: AgentConfig): Promise<void> {
   const agent = await attempting(`start the agent of host "${config.hostName}"`, () =>
     startAgent(config, { log: systemLogger(config.logLevel, config.logFormat) }),
   );
+  await tellSupervisor(cli);
   const failure = await Promise.race([agent.failed, untilAborted(stopped)]);
   await agent.close();
   if (failure) throw told(failure);

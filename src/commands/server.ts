@@ -15,6 +15,7 @@ import {
 } from './intake-options.ts';
 import { processConfig } from './process-config.ts';
 import { storeAdvice, tellFailure } from './store-of.ts';
+import { tellSupervisor } from './tell-supervisor.ts';
 import { untilAborted } from './until-aborted.ts';
 
 const prefix = 'BERTH_SERVER_';
@@ -124,6 +125,7 @@ export function serverCommand(cli: Cli): Command {
         `berth server listens on ${server.url}\n` +
           `operator token: ${config.dataDirectory}/operator.token; use it with: berth context set NAME --url ${server.url} --token-file FILE${pin}\n`,
       );
+      await tellSupervisor(cli);
       systemClock.setTimer(releaseAfterMs, system.releaseUnused, { background: true });
       await untilAborted(stopped);
       await server.close();
