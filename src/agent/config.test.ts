@@ -31,6 +31,7 @@ describe("the agent's configuration", () => {
       accelerator: 'auto',
       imageRoots: ['/var/lib/berth/images'],
       imageChecksums: 'recorded',
+      imageCredentials: [],
       imagePrivateAddresses: 'named',
       insecureHttp: false,
       labels: {},

@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox';
 import { acceleratorSettings } from './drivers/accelerator-setting.ts';
 import { type ChildProvider, ChildProviders, Trait } from '../api/resources/host-rules.ts';
 import { Amounts, Labels, Name } from '../api/resources/metadata.ts';
+import { imageCredentialFields } from './images/credentials/image-credential-config.ts';
 import { repositoryFields } from './runner/repository/repository-config.ts';
 
 const Port = Type.Integer({ minimum: 1, maximum: 65_535 });
@@ -195,6 +196,7 @@ export const AgentConfig = Type.Object(
         description: 'cloud-init vendor-data for the virtual machines of this host; read anew for each',
       }),
     ),
+    ...imageCredentialFields,
     ...repositoryFields,
     logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
     logFormat: Type.Enum(['auto', 'text', 'json'], {

@@ -32,6 +32,7 @@ import type { AgentConfig } from './config.ts';
 import type { Driver } from './drivers/driver.ts';
 import type { GuestUsers } from './host/guest-user.ts';
 import { drivers as driverRegistry } from './drivers/registry.ts';
+import { type CredentialFor, hostCredentials } from './images/credentials/image-credentials.ts';
 import { earlierBuild } from './images/build/build.ts';
 import { createImageCache } from './images/create-image-cache.ts';
 import { createHttpGet } from './images/fetch/http-get.ts';
@@ -74,6 +75,7 @@ export async function startAgent(
   checkConfig(config, registry);
   checkNetwork(config);
   const vendorData = await vendorDataOf(config);
+  const imageCredentials = hostCredentials(config.imageCredentials, systemClock);
   const { hostName, dataDirectory } = config;
   const token = await tokenOf(config, log);
   await trustAuthority(config);
@@ -99,6 +101,7 @@ export async function startAgent(
       guestRoots: () => guestRootsIn(dataDirectory),
       ...(config.imageCacheGiBMax === undefined ? {} : { bytesMax: config.imageCacheGiBMax * 1024 ** 3 }),
       get: createHttpGet({ privateAddresses: config.imagePrivateAddresses }),
+      credentials: imageCredentials,
       uploaded: (source) => uploadedFile(source, { serverUrl: servers.current, hostName, access }),
       checksumsRequired: config.imageChecksums === 'required',
       clock,
@@ -113,6 +116,7 @@ export async function startAgent(
     const drivers = await openDrivers(config, {
       registry,
       images,
+      imageCredentials,
       log,
       network,
       pretended,
@@ -396,6 +400,7 @@ async function openDrivers(
   {
     registry,
     images,
+    imageCredentials,
     log,
     network,
     pretended,
@@ -406,6 +411,7 @@ async function openDrivers(
   }: {
     readonly registry: typeof driverRegistry;
     readonly images: ImageCache;
+    readonly imageCredentials: CredentialFor;
     readonly log: Logger;
     readonly network: HostNetwork | undefined;
     readonly pretended: VolumeDisk | undefined;
@@ -425,6 +431,7 @@ async function openDrivers(
       open({
         directory,
         images,
+        imageCredentials,
         clock: systemClock,
         prng: systemPrng(),
         log: log.with({ driver: name }),

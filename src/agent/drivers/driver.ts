@@ -11,6 +11,7 @@ import type {
   Phase,
   PublishedPort,
 } from '../../api/agent-protocol.ts';
+import type { GuestCredential } from '../images/credentials/image-credentials.ts';
 import type { GuestAccess } from './access.ts';
 
 /** Everything needed to make one guest, with nothing left to look up. Ids come from the control plane and are checked by the agent. */
@@ -28,6 +29,8 @@ export interface GuestSpec {
   readonly diskGiB: number;
   readonly imageName: string;
   readonly image: ImageSpec;
+  /** Of its project, for its images. Never written to a disk. */
+  readonly imageCredentials?: readonly GuestCredential[];
   /** `hostPort` 0: the driver picks a free one. */
   readonly ports: readonly GuestPort[];
   readonly sshKeys: readonly string[];

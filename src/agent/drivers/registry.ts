@@ -5,6 +5,7 @@ import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
+import type { CredentialFor } from '../images/credentials/image-credentials.ts';
 import type { ImageCache } from '../images/image-cache.ts';
 import type { HostGuard } from '../network/host-guard.ts';
 import type { HostNetwork } from '../network/host-network.ts';
@@ -26,6 +27,8 @@ export interface DriverContext {
   /** For this driver's guests alone. */
   readonly directory: string;
   readonly images: ImageCache;
+  /** Of this host, for images that a driver has fetched by itself. */
+  readonly imageCredentials?: CredentialFor;
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;

@@ -73,7 +73,7 @@ export class ImageCleaner {
     const { references } = found;
     this.#references = references;
     if (bytesMax === undefined) return;
-    const keptKeys = new Set(this.#wishes.kept.map(keyOf));
+    const keptKeys = new Set(this.#wishes.kept.map((image) => keyOf(image)));
     const kept = (key: string): boolean => keptKeys.has(key) || this.#isRecent(key);
     const files = await filesOf(records, { directory, references, kept });
     const otherBytes = await partialBytes(directory);

@@ -12,6 +12,7 @@ import { describeError } from '../../base/log.ts';
 import { createPlaces } from '../../base/places.ts';
 import { createSharedWork, type WorkCall } from '../../base/concurrency/shared-work.ts';
 import { DriverError } from '../host/driver-error.ts';
+import { type GuestCredentials, guestCredentialFor } from './credentials/image-credentials.ts';
 import { type CleanWishes, ImageCleaner } from './clean-images.ts';
 import { diskError } from './disk-error.ts';
 import { diskFormat } from './disk-format.ts';
@@ -66,16 +67,18 @@ class FileImageCache implements HostImageCache {
   async ensure(
     name: string,
     image: ImageSpec,
-    { signal, onProgress }: Parameters<ImageCache['ensure']>[2],
+    { signal, onProgress, own }: Parameters<ImageCache['ensure']>[2],
   ): Promise<CachedImage> {
     const aborted = (): DriverError => new DriverError('Aborted', `fetching image "${name}" was given up`);
     diskFormat(name, image); // before anything is fetched
     await this.#loaded();
-    const key = keyOf(image);
+    const key = keyOf(image, usesOwn(image, own) ? own?.project : undefined);
     if (signal.aborted) throw aborted();
     this.#cleaner.noteRequested(key);
     const caller = { signal, ...(onProgress ? { onProgress } : {}) };
-    const record = await this.#flights.join(key, caller, (flight) => this.#fetchOnce({ name, image, key }, flight));
+    const record = await this.#flights.join(key, caller, (flight) =>
+      this.#fetchOnce({ name, image, key, own }, flight),
+    );
     if (record === undefined) throw aborted();
     this.#cleaner.noteRequested(key);
     return this.#handOut(record, name);
@@ -114,12 +117,19 @@ class FileImageCache implements HostImageCache {
   }
 
   async #fetchOnce(
-    { name, image, key }: Pick<FetchJob, 'name' | 'image' | 'key'>,
+    {
+      name,
+      image,
+      key,
+      own,
+    }: Pick<FetchJob, 'name' | 'image' | 'key'> & { readonly own: GuestCredentials | undefined },
     { signal, tell }: WorkCall<ImageProgress>,
   ): Promise<ImageRecord> {
     const here = await this.#published(key);
     if (here !== undefined) return here;
-    const job = { name, image, key, signal, tell: throttled(this.#options.clock, tell) };
+    const credentialFor: FetchJob['credentialFor'] = async (source) =>
+      guestCredentialFor(own, source) ?? this.#options.credentials?.(source);
+    const job = { name, image, key, signal, credentialFor, tell: throttled(this.#options.clock, tell) };
     const record = await fetchAndPublish(job, {
       options: this.#options,
       records: this.#records,
@@ -161,6 +171,12 @@ class FileImageCache implements HostImageCache {
       if (record !== undefined) await writeSmallFile(recordPath(this.#options.directory, key), JSON.stringify(record));
     });
   }
+}
+
+/** Whether a credential of the guest's project is for one of the sources. What lies at a `localPath` is for all in any case. */
+function usesOwn({ source, mirrors, localPath }: ImageSpec, own: GuestCredentials | undefined): boolean {
+  if (localPath !== undefined) return false;
+  return [source, ...(mirrors ?? [])].some((each) => guestCredentialFor(own, each) !== undefined);
 }
 
 function toCachedImage({ path, format, digest, virtualSizeBytes }: ImageRecord): CachedImage {

@@ -3,6 +3,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
+import type { CredentialFor } from './credentials/image-credentials.ts';
 import type { HttpGet } from './fetch/http-get.ts';
 import type { RemoteFile } from './fetch/image-source.ts';
 
@@ -19,6 +20,8 @@ export interface ImageCacheOptions {
   /** Limit of disk space for published images and partial downloads. Default: none. */
   readonly bytesMax?: number;
   readonly get: HttpGet;
+  /** Of this host. Default: none. */
+  readonly credentials?: CredentialFor;
   /** Where the control plane keeps uploaded images. */
   readonly uploaded?: (source: string) => RemoteFile;
   readonly clock: Clock;

@@ -1,6 +1,7 @@
 // The contract of a host's image cache: one copy of each image, either complete or absent.
 
 import type { ImageSpec } from '../../api/agent-protocol.ts';
+import type { GuestCredentials } from './credentials/image-credentials.ts';
 
 export interface CachedImage {
   /** Absolute path of the unpacked image. Read-only: guests get overlays. */
@@ -28,7 +29,12 @@ export interface ImageCache {
   ensure(
     name: string,
     image: ImageSpec,
-    options: { readonly signal: AbortSignal; readonly onProgress?: (progress: ImageProgress) => void },
+    options: {
+      readonly signal: AbortSignal;
+      readonly onProgress?: (progress: ImageProgress) => void;
+      /** Of the guest that needs it, before those of the host. */
+      readonly own?: GuestCredentials | undefined;
+    },
   ): Promise<CachedImage>;
   /** The cached images, for the host's report. */
   list(): Promise<readonly ListedImage[]>;

@@ -8,11 +8,15 @@ import type { ImageRecord } from './image-record.ts';
 
 export const keyLength = 32;
 
-/** Identifies an image in the cache. Another source or checksum is another image: guests of the old one keep theirs. */
-export function keyOf(image: ImageSpec): string {
+/**
+ * Identifies an image in the cache. Another source or checksum is another image: guests of the old one keep theirs. `project`: it is fetched
+ * with a credential of that project, and is for its guests alone.
+ */
+export function keyOf(image: ImageSpec, project?: string): string {
   const parts = [image.source, image.checksum ?? '', image.decompress, image.format, image.localPath ?? ''];
   if (image.sizeBytes !== undefined) parts.push(String(image.sizeBytes));
   if (image.source.startsWith('oci:')) parts.push(image.architecture); // one name has a different content for each architecture
+  if (project !== undefined) parts.push(`project ${project}`);
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, keyLength);
 }
 

@@ -3,6 +3,7 @@
 // false`, and a later fingerprint looks again.
 
 import type { Prng } from '../../../base/prng.ts';
+import type { CredentialFor } from '../../images/credentials/image-credentials.ts';
 import type { Driver } from '../driver.ts';
 import { createVmDriver } from '../guest-life/driver.ts';
 import type { VmDriverOptions } from '../guest-life/hands.ts';
@@ -15,11 +16,12 @@ import { GroupHypervisor } from './group-hypervisor.ts';
 
 export type ContainerDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 'qemuImgProgram'> & {
   readonly prng: Prng;
+  readonly imageCredentials?: CredentialFor;
   readonly socket: EngineSocketOptions;
 };
 
 export function createContainerDriver(options: ContainerDriverOptions): Driver {
-  const { clock, prng, log, bindAddress = '127.0.0.1' } = options;
+  const { clock, prng, log, bindAddress = '127.0.0.1', imageCredentials } = options;
   const engine = new EngineClient({
     clock,
     socketPath: async () => {
@@ -33,7 +35,7 @@ export function createContainerDriver(options: ContainerDriverOptions): Driver {
   const driver = createVmDriver({
     ...options,
     createHypervisor: ({ root }) => {
-      hypervisor = new GroupHypervisor({ engine, watch, clock, log, bindAddress, root });
+      hypervisor = new GroupHypervisor({ engine, watch, clock, log, bindAddress, imageCredentials, root });
       return hypervisor;
     },
   });

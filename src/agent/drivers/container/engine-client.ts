@@ -4,6 +4,7 @@
 import { type Static, Type } from 'typebox';
 import { Check } from 'typebox/value';
 import type { Clock } from '../../../base/clock.ts';
+import type { Credential } from '../../images/credentials/image-credentials.ts';
 import type { Engine, EngineVersion, LogRange, PathLook } from './engine.ts';
 import * as answers from './engine-answers.ts';
 import { createEngineHttp, EngineError, type EngineHttp, type EngineUpload } from './engine-http.ts';
@@ -47,9 +48,11 @@ export class EngineClient implements Engine {
     return orNull(http.json(answers.Image, { method: 'GET', path: `/images/${encodeURI(reference)}/json` }));
   }
 
-  async pull(reference: string, { signal, onLine }: Parameters<Engine['pull']>[1]): Promise<void> {
+  async pull(reference: string, { signal, credential, onLine }: Parameters<Engine['pull']>[1]): Promise<void> {
     const http = await this.#http();
-    const call = { method: 'POST', path: '/images/create', query: { fromImage: reference }, signal } as const;
+    const headers: Record<string, string> =
+      credential === undefined ? {} : { 'x-registry-auth': registryAuth(reference, credential) };
+    const call = { method: 'POST', path: '/images/create', query: { fromImage: reference }, headers, signal } as const;
     let error: string | undefined;
     // podman answers when the first layer begins, and a registry may be slow until then.
     for await (const line of jsonLines(http.stream({ ...call, timeoutMs: pullSilenceMs }))) {
@@ -168,6 +171,12 @@ export class EngineClient implements Engine {
   async #post(path: string, query: Readonly<Record<string, string>> = {}): Promise<void> {
     await (await this.#http()).done({ method: 'POST', path, query });
   }
+}
+
+/** An AuthConfig of the Docker API, as base64url. */
+function registryAuth(reference: string, { username = '', secret: password }: Credential): string {
+  const serveraddress = reference.split('/')[0] ?? '';
+  return Buffer.from(JSON.stringify({ username, password, serveraddress })).toString('base64url');
 }
 
 /** The mode bits of Go's io/fs. */

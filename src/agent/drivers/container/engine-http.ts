@@ -24,6 +24,7 @@ export interface EngineCall {
   /** Without the version. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly body?: unknown;
   /** Limit for the beginning of the answer; default: the connection's. 0: none. */
@@ -154,6 +155,7 @@ async function openCall(
       path: `${version}${call.path}${query === '' ? '' : `?${query}`}`,
       agent: false, // a kept connection would break when the engine restarts
       headers: {
+        ...call.headers,
         host: 'engine',
         ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
         ...(upload === undefined ? {} : { 'content-type': 'application/x-tar' }),
@@ -222,5 +224,5 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Without query and body, which may hold secrets. */
+/** Without query, headers and body, which may hold secrets. */
 const nameOf = ({ method, path }: EngineCall): string => `${method} ${path}`;

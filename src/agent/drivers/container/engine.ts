@@ -1,6 +1,7 @@
 // The calls of the Docker API that the driver needs, as podman and Docker serve them on a unix socket. engine-client.ts
 // carries them out; tests have other implementations.
 
+import type { Credential } from '../../images/credentials/image-credentials.ts';
 import type { EngineContainer, EngineEvent, EngineImage, ListedContainer, PullLine } from './engine-answers.ts';
 import type { EngineUpload } from './engine-http.ts';
 import type { ExecCall, Execution } from './exec.ts';
@@ -27,7 +28,14 @@ export interface Engine {
   /** The image that the engine has under this reference; null: none. */
   image(reference: string): Promise<EngineImage | null>;
   /** Resolves when the engine has the image. Throws the registry's message. */
-  pull(reference: string, call: { readonly signal: AbortSignal; onLine(line: PullLine): void }): Promise<void>;
+  pull(
+    reference: string,
+    call: {
+      readonly signal: AbortSignal;
+      readonly credential?: Credential | undefined;
+      onLine(line: PullLine): void;
+    },
+  ): Promise<void>;
   /** `config` as in `ContainerCreate` of the Docker API. Returns the container's id. */
   create(name: string, config: unknown): Promise<string>;
   /** Does nothing when the container runs. */

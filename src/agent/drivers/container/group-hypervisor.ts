@@ -10,6 +10,8 @@ import type { DriverError } from '../../host/driver-error.ts';
 import type { GuestAccess } from '../access.ts';
 import type { Fingerprint } from '../driver.ts';
 import type { GuestRecord } from '../guest-life/guest-record.ts';
+import { type CredentialFor, guestCredentialFor } from '../../images/credentials/image-credentials.ts';
+import { ownCredentials } from '../own-credentials.ts';
 import type { GuestsInside, Hypervisor, Machine, MakeCall, Run, RunEnd } from '../guest-life/hypervisor.ts';
 import { groupAccess } from './access.ts';
 import { containerName, labels, portName, referenceText, withContainers } from './container-config.ts';
@@ -28,6 +30,8 @@ export interface GroupHypervisorOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly bindAddress: string;
+  /** Of the host. */
+  readonly imageCredentials?: CredentialFor | undefined;
   /** The guests' folder. */
   readonly root: () => Promise<string>;
 }
@@ -158,7 +162,10 @@ export class GroupHypervisor implements Hypervisor {
 
   async #pullAll(call: MakeCall, spec: Creation['spec']): Promise<ReadonlyMap<string, PulledImage>> {
     const { signal, onProgress } = call;
-    const parts = { engine: this.#engine, pulls: this.#pulls };
+    const own = ownCredentials(spec);
+    const credentialFor: CredentialFor = async (source) =>
+      guestCredentialFor(own, source) ?? this.#options.imageCredentials?.(source);
+    const parts = { engine: this.#engine, pulls: this.#pulls, credentialFor };
     const images = new Map<string, PulledImage>();
     await call.timed('pull', `pulling ${spec.imageName}`, async () => {
       for (const container of spec.containers) {

@@ -1,9 +1,11 @@
 // Pulls a container image, unless the engine has it already, and returns its id and digest. A tag that the engine has is not
 // pulled again: a new image needs a new tag, or is named by its digest.
 
+import { createHash } from 'node:crypto';
 import { describeError } from '../../../base/log.ts';
 import type { SharedWork } from '../../../base/concurrency/shared-work.ts';
 import type { GuestContainer } from '../driver.ts';
+import { type Credential, type CredentialFor, withoutSecret } from '../../images/credentials/image-credentials.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import { referenceText } from './container-config.ts';
 import type { Engine } from './engine.ts';
@@ -21,7 +23,11 @@ export interface PulledImage {
 export type Pulls = SharedWork<PullLine, void>;
 
 export async function pullImage(
-  { engine, pulls }: { readonly engine: Engine; readonly pulls: Pulls },
+  {
+    engine,
+    pulls,
+    credentialFor,
+  }: { readonly engine: Engine; readonly pulls: Pulls; readonly credentialFor: CredentialFor },
   container: GuestContainer,
   call: { readonly signal: AbortSignal; readonly onProgress: (progress: string) => void },
 ): Promise<PulledImage> {
@@ -35,10 +41,13 @@ export async function pullImage(
       signal: call.signal,
       onProgress: (line: PullLine) => call.onProgress(`pulling ${imageName}${layers(line)}`),
     };
+    const credential = await credentialFor(container.image?.source ?? '');
     try {
-      await pulls.join(reference, caller, ({ signal, tell }) => engine.pull(reference, { signal, onLine: tell }));
+      await pulls.join(flightOf(reference, credential), caller, ({ signal, tell }) =>
+        engine.pull(reference, { signal, credential, onLine: tell }),
+      );
     } catch (error) {
-      throw pullError(error, what);
+      throw pullError(error, { what, credential });
     }
     if (call.signal.aborted) throw new DriverError('Aborted', `${what}: it was given up`);
     image = await engine.image(reference);
@@ -53,12 +62,21 @@ export async function pullImage(
   return { id: image.Id, digest: digestOf(image, reference) };
 }
 
-function pullError(error: unknown, what: string): DriverError {
-  const said = describeError(error);
+/** A pull with one credential is not for those who have another. */
+function flightOf(reference: string, credential: Credential | undefined): string {
+  if (credential === undefined) return reference;
+  return `${reference} ${createHash('sha256').update(JSON.stringify(credential)).digest('hex')}`;
+}
+
+function pullError(
+  error: unknown,
+  { what, credential }: { readonly what: string; readonly credential: Credential | undefined },
+): DriverError {
+  const said = withoutSecret(describeError(error), credential);
   if (error instanceof EngineError && error.status === undefined)
-    return new DriverError('ContainerEngineFailed', `${what}: ${said}`, error);
+    return new DriverError('ContainerEngineFailed', `${what}: ${said}`);
   const full = /no space left on device|disk quota exceeded/i.test(said);
-  return new DriverError(full ? 'DiskFull' : 'ImageUnavailable', `${what}: ${said}`, error);
+  return new DriverError(full ? 'DiskFull' : 'ImageUnavailable', `${what}: ${said}`);
 }
 
 function digestOf({ Id, RepoDigests }: EngineImage, reference: string): string {

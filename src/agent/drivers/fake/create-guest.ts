@@ -4,6 +4,7 @@
 import { DriverError } from '../../host/driver-error.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import type { GuestSpec } from '../driver.ts';
+import { ownCredentials } from '../own-credentials.ts';
 import type { FakeGuest, FakeStep } from './fake-guest.ts';
 import { type Hands, recordDamaged } from './hands.ts';
 import { type PortRange, reservePorts } from './reserve-ports.ts';
@@ -68,7 +69,7 @@ async function build(
   guest.ports = reservePorts(hands, guest, { wanted: spec.ports, range: portRange });
   await step(hands, { guest, name: 'pull', signal }, async () => {
     hands.setProgress(spec.instanceId, `pulling ${spec.imageName}`);
-    if (images !== undefined) await images.ensure(spec.imageName, spec.image, { signal });
+    if (images !== undefined) await images.ensure(spec.imageName, spec.image, { signal, own: ownCredentials(spec) });
     else if (world.pulled.get(host)?.has(spec.imageName) !== true)
       await hands.pause(guest, world.latencies.pullMs, signal);
     hands.throwIfClosed(spec.instanceId);

@@ -15,6 +15,7 @@ import type { Prng } from '../../../base/prng.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import { bombBytes } from '../unpack/bomb.ts';
 import { diskInTar } from '../unpack/disk-in-tar.ts';
+import { authorizationOf, type CredentialFor } from '../credentials/image-credentials.ts';
 import { type HttpGet, printableUrl } from './http-get.ts';
 import type { ImageProgress } from '../image-cache.ts';
 import { type ImageFileLimits, refuseTooMuch, writeImage, writeSmallFile } from '../unpack/image-file.ts';
@@ -66,6 +67,7 @@ export interface FetchJob {
   readonly key: string;
   readonly signal: AbortSignal;
   readonly tell: (progress: ImageProgress) => void;
+  readonly credentialFor: CredentialFor;
 }
 
 export interface FetchedImage {
@@ -331,14 +333,15 @@ function versionIn({ validator, totalBytes }: SourceVersion): SourceVersion {
 
 /** Before the first byte is asked for: whether the layer is an archive decides what is done with what comes. */
 async function findLayer(job: SourceJob, options: FetchOptions): Promise<OciLayer> {
-  const { source, image, signal } = job;
+  const { source, image, signal, credentialFor } = job;
   const { get, clock, prng, stallTimeoutMs, attemptsMax } = options;
   for (let failures = 1; ; failures++) {
     const stalled = new AbortController();
     const timer = clock.setTimer(stallTimeoutMs, () => stalled.abort());
     try {
       const either = AbortSignal.any([signal, stalled.signal]);
-      return await findOciLayer(source, { get, signal: either, architecture: image.architecture });
+      const credential = await credentialFor(source);
+      return await findOciLayer(source, { get, signal: either, architecture: image.architecture, credential });
     } catch (error) {
       if (signal.aborted) throw new DriverError('Aborted', `fetching image "${job.name}" was given up`, error);
       if (error instanceof DriverError) throw error;
@@ -358,7 +361,7 @@ async function findLayer(job: SourceJob, options: FetchOptions): Promise<OciLaye
 
 /** Asked before each connection: a registry's token may be over by then. */
 function locatorOf(
-  { name, image, source }: SourceJob,
+  { name, image, source, credentialFor }: SourceJob,
   { told, layer }: { readonly told: Told; readonly layer: OciLayer | undefined },
   options: FetchOptions,
 ): (signal: AbortSignal) => Promise<RemoteFile> {
@@ -368,8 +371,10 @@ function locatorOf(
     const found = fresh;
     fresh = undefined;
     if (found !== undefined) return found;
-    if (layer !== undefined) return findOciLayer(source, { get, signal, architecture: image.architecture });
-    if (source.startsWith('http:') || source.startsWith('https:')) return { url: source, headers: {}, get };
+    const credential = await credentialFor(source);
+    if (layer !== undefined) return findOciLayer(source, { get, signal, architecture: image.architecture, credential });
+    if (source.startsWith('http:') || source.startsWith('https:'))
+      return { url: source, headers: credential ? { authorization: authorizationOf(credential) } : {}, get };
     if (source.startsWith('berth:') && options.uploaded !== undefined) return options.uploaded(source);
     const message = `cannot fetch image "${name}": this host's agent does not know sources like ${printableUrl(source)}`;
     throw new DriverError('ImageUnavailable', message);

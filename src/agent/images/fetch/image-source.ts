@@ -176,7 +176,7 @@ async function request(
     return refuse(
       new DriverError(
         'ImageUnavailable',
-        `cannot fetch ${source}: the server answered ${status}; check the image's source`,
+        `cannot fetch ${source}: the server answered ${status}; check the image's source${status === 401 || status === 403 ? ', and its credential (imageCredentials)' : ''}`,
       ),
     );
   const encoding = answer.header('content-encoding');

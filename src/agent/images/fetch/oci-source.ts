@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { type Static, Type } from 'typebox';
 import { matches } from '../../../api/parse.ts';
 import { DriverError } from '../../host/driver-error.ts';
+import { authorizationOf, type Credential } from '../credentials/image-credentials.ts';
 import type { HttpAnswer, HttpGet } from './http-get.ts';
 import type { RemoteFile } from './image-source.ts';
 
@@ -20,6 +21,8 @@ export interface OciOptions {
   readonly get: HttpGet;
   readonly architecture: 'amd64' | 'arm64';
   readonly signal: AbortSignal;
+  /** For this registry and its token service. */
+  readonly credential?: Credential | undefined;
 }
 
 const manifestBytesMax = 4 * 1024 * 1024; // what registries take at most (distribution-spec, "Pushing manifests")
@@ -143,22 +146,24 @@ export function parseReference(source: string): Reference {
 type Registry = ReturnType<typeof openRegistry>;
 
 /** One registry for the time of one look: what it gave as a token is kept that long, and given to nobody else. */
-function openRegistry({ registry, name }: Reference, { get, signal }: OciOptions) {
+function openRegistry({ registry, name }: Reference, { get, signal, credential }: OciOptions) {
   // As other clients do it: plain HTTP for registries on this machine only.
   const local = /^(localhost|127\.[\d.]+|\[::1\])(:\d+)?$/.test(registry);
   const base = `${local ? 'http' : 'https'}://${registry}/v2/${name}`;
-  let token: string | undefined;
+  let authorization: string | undefined;
   let afterPublic = false;
-  const headers = (): Record<string, string> => (token === undefined ? {} : { authorization: `Bearer ${token}` });
+  const headers = (): Record<string, string> => (authorization === undefined ? {} : { authorization });
 
   const ask = async (url: string, accept: string): Promise<HttpAnswer> => {
     const once = (): Promise<HttpAnswer> =>
       get(url, { signal, checksummed: false, afterPublic, headers: { ...headers(), accept } });
     const answer = await once();
     afterPublic ||= answer.wasPublic;
-    if (answer.status !== 401 || token !== undefined) return answer;
+    if (answer.status !== 401 || authorization !== undefined) return answer;
     answer.close();
-    token = await tokenFor(answer.header('www-authenticate') ?? '');
+    const challenge = answer.header('www-authenticate') ?? '';
+    if (credential !== undefined && /^basic /i.test(challenge)) authorization = authorizationOf(credential);
+    else authorization = `Bearer ${await tokenFor(challenge)}`;
     return once();
   };
 
@@ -171,8 +176,10 @@ function openRegistry({ registry, name }: Reference, { get, signal }: OciOptions
     );
     const realm = /^bearer /i.test(challenge) ? fields.get('realm') : undefined;
     if (realm === undefined || !URL.canParse(realm))
-      throw unavailable(base, 'it asks for a name and password, and only what is open to all can be fetched');
+      throw unavailable(base, 'it asks for a name and password, and no credential is for it (imageCredentials)');
     const url = new URL(realm);
+    if (credential !== undefined && url.protocol !== 'https:' && url.origin !== new URL(base).origin)
+      throw unavailable(base, 'its token service has no https: URL, and would get a password');
     const service = fields.get('service');
     if (service !== undefined) url.searchParams.set('service', service);
     url.searchParams.set('scope', `repository:${name}:pull`);
@@ -180,7 +187,10 @@ function openRegistry({ registry, name }: Reference, { get, signal }: OciOptions
       signal,
       checksummed: false,
       afterPublic,
-      headers: { accept: 'application/json' },
+      headers: {
+        accept: 'application/json',
+        ...(credential === undefined ? {} : { authorization: authorizationOf(credential) }),
+      },
     });
     const text = await textOf(answer, tokenBytesMax, base);
     if (answer.status !== 200) throw failed(base, answer.status, 'for a token');
@@ -245,7 +255,10 @@ function parseJson(text: string): unknown {
 function failed(url: string, status: number, what: string): Error {
   const message = `the registry answered ${status} ${what}`;
   if (status >= 500 || status === 408 || status === 429) return new Error(message);
-  return unavailable(url, `${message}; check the image's source, and that it is open to all`);
+  return unavailable(
+    url,
+    `${message}; check the image's source, and that it is open to all or has a credential (imageCredentials)`,
+  );
 }
 
 function unavailable(url: string, why: string): DriverError {

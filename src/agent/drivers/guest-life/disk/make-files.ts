@@ -2,6 +2,7 @@
 
 import type { ImageProgress } from '../../../images/image-cache.ts';
 import { writeMetadata } from '../../../metadata/metadata-file.ts';
+import { ownCredentials } from '../../own-credentials.ts';
 import { DriverError } from '../../../host/driver-error.ts';
 import { makeDisk, makeRunDisk, makeSeed } from './disk.ts';
 import { guestUuid, macAddress } from '../guest-files.ts';
@@ -22,6 +23,7 @@ export async function makeFiles(
   const image = await timed('pull', `pulling ${imageName}`, () =>
     images.ensure(imageName, spec.image, {
       signal,
+      own: ownCredentials(spec),
       onProgress: (progress) => onProgress(pullProgress(imageName, progress)),
     }),
   );
