@@ -173,10 +173,11 @@ export class EngineClient implements Engine {
   }
 }
 
-/** An AuthConfig of the Docker API, as base64url. */
+/** An AuthConfig of the Docker API, in base64 for URLs (RFC 4648, section 5). */
 function registryAuth(reference: string, { username = '', secret: password }: Credential): string {
   const serveraddress = reference.split('/')[0] ?? '';
-  return Buffer.from(JSON.stringify({ username, password, serveraddress })).toString('base64url');
+  const text = Buffer.from(JSON.stringify({ username, password, serveraddress })).toString('base64');
+  return text.replaceAll('+', '-').replaceAll('/', '_'); // podman refuses it without its padding
 }
 
 /** The mode bits of Go's io/fs. */
