@@ -126,6 +126,7 @@ export function policyOf(config: ServerConfig): Policy {
     idempotencyKeptMs: config.idempotencyKeptMs,
     idempotencyMax: config.idempotencyMax,
     jobsKeptMs: config.jobsKeptMs,
+    tasksKeptMs: config.tasksKeptMs,
     jobsMax: config.jobsMax,
     historyKeptMs: config.historyKeptMs,
     historyRevisionsMax: config.historyRevisionsMax,

@@ -165,6 +165,25 @@ export const ServerConfig = Type.Object(
       minimum: 60_000,
       description: 'how long jobs that have ended are kept',
     }),
+    tasksKeptMs: Type.Integer({
+      default: 3_600_000,
+      minimum: 60_000,
+      maximum: 365 * 86_400_000,
+      description: 'how long tasks that have ended are kept, and the answers of /result with them',
+    }),
+    scheduleTtlMs: Type.Integer({
+      default: 3_600_000,
+      minimum: 1_000,
+      maximum: 30 * 86_400_000,
+      description: 'how long the room of a request to /schedule is held',
+    }),
+    scheduleWithoutToken: Type.Optional(
+      Type.String({
+        ...Name,
+        description:
+          'programs on this machine may use /schedule without a token; their tasks are of this project: docs/schedule.md',
+      }),
+    ),
     jobsMax: Type.Integer({
       default: 10_000,
       minimum: 10,

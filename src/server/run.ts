@@ -31,6 +31,7 @@ import { connectionLimits, Connections } from './http/connections/connections.ts
 import { guestAccess } from './http/guest-access.ts';
 import { checkListen, type HttpParts, serveHttp, type TlsIdentity } from './http/serve.ts';
 import { type Authentication, createAuthentication } from './http/identity/authentication.ts';
+import { localCallerOf } from './http/identity/local-caller.ts';
 import { minting } from './http/identity/mint-token.ts';
 import { hostTokenOf } from './http/tokens.ts';
 import { createImageContent, type ImageContent, type InspectImage } from './images/image-content.ts';
@@ -128,6 +129,7 @@ async function start(
       ...(forges === undefined ? {} : { forges }),
       ...(login === undefined ? {} : { login }),
       mcp: mcpSettingsOf(config),
+      scheduleTtlMs: config.scheduleTtlMs,
       ...(secure ? { joining: joinPartsOf(config) } : {}),
       ...(audit === undefined ? {} : { audit }),
       mint: minting(randomSecret),
@@ -157,6 +159,7 @@ async function start(
         limits: config.limits,
         hostSecret,
         authentication,
+        scheduleWithoutToken: config.scheduleWithoutToken,
         tls: identity,
         log,
       }),
@@ -279,10 +282,11 @@ function httpParts(
     readonly hostSecret: Uint8Array;
     readonly authentication: Authentication;
     readonly tls: TlsIdentity | undefined;
+    readonly scheduleWithoutToken: string | undefined;
     readonly log: Logger;
   },
 ): HttpParts {
-  const { announced, links, connections, limits, hostSecret, authentication, tls, log } = parts;
+  const { announced, links, connections, limits, hostSecret, authentication, tls, scheduleWithoutToken, log } = parts;
   const { authenticator, live } = authentication;
   const access = guestAccess({ decider, links, secret: hostSecret, live, audit: audit?.parts });
   return {
@@ -290,6 +294,7 @@ function httpParts(
     access,
     snapshot: decider.cache,
     identify: (shown) => authenticator.identify(shown),
+    ...(scheduleWithoutToken === undefined ? {} : { localCaller: localCallerOf(scheduleWithoutToken) }),
     live,
     epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
     acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),

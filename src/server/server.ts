@@ -43,6 +43,7 @@ import { jobRoutes } from './http/routes/job-routes.ts';
 import { docsPageRoute } from './http/docs-page/docs-page.ts';
 import { processRoutes } from './http/routes/process-routes.ts';
 import { queueRoutes } from './http/routes/queue-routes.ts';
+import { scheduleRoutes } from './http/routes/schedule-routes.ts';
 import { resourceRoutes } from './http/routes/resource-routes.ts';
 import { runFileRoutes } from './http/routes/run-file-routes.ts';
 import { usageRoutes } from './http/routes/usage-routes.ts';
@@ -88,6 +89,8 @@ export interface ServerParts {
   readonly mint?: MintToken;
   /** Logins by ID tokens; absent: none. */
   readonly login?: LoginParts;
+  /** How long the room of a request to /schedule is held. Default: an hour. */
+  readonly scheduleTtlMs?: number;
   /** Absent: MCP is off. */
   readonly mcp?: McpSettings | undefined;
   /** Default: no other system is configured. */
@@ -233,6 +236,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...instanceRoutes({ decider, links }),
       ...candidateRoutes(decider),
       ...capacityRoutes(decider),
+      ...scheduleRoutes({ decider, ttlMs: parts.scheduleTtlMs ?? 3_600_000 }),
       ...jobRoutes(decider),
       ...jobRequestRoutes({ decider, outside }),
       ...runFileRoutes({ decider, runFiles }),

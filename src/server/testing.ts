@@ -14,6 +14,7 @@ import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
 import type { AuditSettings } from './audit/audit.ts';
 import { AgentLinks } from './http/agent-link.ts';
+import type { LocalCaller } from './http/identity/local-caller.ts';
 import { createAuthentication } from './http/identity/authentication.ts';
 import { minting } from './http/identity/mint-token.ts';
 import { guestAccess } from './http/guest-access.ts';
@@ -46,6 +47,7 @@ export async function startTestServer(
     limits?: ConnectionLimits;
     requestLimits?: RequestLimits;
     slowMsMax?: number;
+    localCaller?: LocalCaller;
     forges?: ForgeParts;
     audit?: AuditSettings;
     login?: LoginParts;
@@ -93,6 +95,7 @@ export async function startTestServer(
       connections,
       limits: options.requestLimits ?? new RequestLimits(parse(LimitsConfig, {}), { clock }),
       ...(options.slowMsMax === undefined ? {} : { slowMsMax: options.slowMsMax }),
+      ...(options.localCaller === undefined ? {} : { localCaller: options.localCaller }),
       ...(plane.audit ? { onRefused: plane.audit.refusals.told } : {}),
       log: silentLogger,
     },

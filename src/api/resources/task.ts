@@ -36,13 +36,18 @@ export const TaskSpec = Type.Object(
       maximum: 30 * 24 * 3_600_000,
       description: 'how long the resources stay reserved, counted from the reservation',
     }),
+    whenFull: Type.Optional(
+      Type.Enum(['wait', 'fail'], {
+        description: 'while no host has room; fail: the task ends at once and says why; default: wait',
+      }),
+    ),
   },
   closed,
 );
 export type TaskSpec = Static<typeof TaskSpec>;
 
 /**
- * Pending → Placed → Expired; Failed: its host was removed. An instance that takes over the room ends the task and its
+ * Pending → Placed → Expired; Failed: no host had room, or its host was removed. An instance that takes over the room ends the task and its
  * record.
  */
 export const TaskPhase = Type.Enum(['Pending', 'Placed', 'Expired', 'Failed']);

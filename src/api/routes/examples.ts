@@ -86,6 +86,7 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   heartbeat: { epoch: 3 },
   reportGuests: { epoch: 3, reports: [] },
   logIn: { idToken: 'eyJ...' },
+  schedule: { requested_cpu: 4, requested_memory: 8192, requested_pool: 'edge', dedicated: false },
   mcp: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
 };
 
@@ -97,6 +98,7 @@ export function pathExample(parameter: string, routePath: string): string {
     hook: 'github',
     hex: digest,
     file: 'swagger-ui.css',
+    task: 'task_01k9zq4w7v3m5n8p2r6t9x1y3z',
     port: '8080',
     part: 'log',
   };

@@ -11,6 +11,7 @@ export const pathParameters = {
   project: Type.String({ description: 'name of the project' }),
   hook: Type.String({ description: "name of the hook in the server's configuration" }),
   hex: Type.String({ description: 'SHA-256 of the file' }),
+  task: Type.String({ description: 'as "task_id" of the answer had it' }),
   file: Type.String({ description: 'name of the file' }),
   port: Type.Integer({ minimum: 1, maximum: 65_535, description: 'of the guest' }),
   part: Type.Enum(['log', 'artifacts'], { description: 'log, or artifacts as a tar archive' }),

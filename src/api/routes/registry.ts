@@ -18,6 +18,7 @@ import { mcpRoutes } from './mcp.ts';
 import { processRoutes } from './process.ts';
 import { routesOfKind } from './resources.ts';
 import type { RouteDefinition } from './route.ts';
+import { scheduleRoutes } from './schedule.ts';
 import { storeRoutes } from './store.ts';
 
 export const routes: readonly RouteDefinition[] = [
@@ -30,6 +31,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(hookRoutes),
   ...Object.values(jobRequestRoutes),
   ...Object.values(deadLetterRoutes),
+  ...Object.values(scheduleRoutes),
   ...Object.values(imageRoutes),
   ...Object.values(capacityRoutes),
   ...Object.values(storeRoutes),

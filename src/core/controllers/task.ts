@@ -1,10 +1,11 @@
 // task: places pending tasks, claiming their room in the same Plan, and releases it when their time is over.
 //
-//   Pending ──room found──▶ Placed ──time is over──▶ Expired ──┐ an hour later
-//                             └──its host is removed──▶ Failed ─┴─────────────▶ gone
+//   Pending ──room found──▶ Placed ──time is over──▶ Expired ──┐ tasksKeptMs later
+//      └──no room, and it may not wait──▶ Failed ◀──┘ its host is removed ────────┴──▶ gone
 
 import type { Task, TaskStatus } from '../../api/resources/task.ts';
 import { claim, releaseAllOf } from '../ledger/ledger.ts';
+import { dischargeQuota } from '../queue/quotas.ts';
 import { requestOf } from '../scheduler/request.ts';
 import { whyItWaits } from '../explain/cpu-advice.ts';
 import { placedMessage, schedule } from '../scheduler/schedule.ts';
@@ -18,8 +19,6 @@ import { tasksOf } from '../state/tasks.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 import { mayMakeRoom } from './placement.ts';
 
-/** How long the result of a task stays readable. */
-const endedKeptMs = 3_600_000;
 /** Timers are limited to 24 days; longer waits wake up in between. */
 const sleepMsMax = 3_600_000;
 
@@ -46,7 +45,7 @@ export const task: Controller = {
         return failWithItsHost(snapshot, entry, ctx) ?? again(heldUntilMs - ctx.nowMs);
       case 'Expired':
       case 'Failed': {
-        const leftMs = endedAtMs + endedKeptMs - ctx.nowMs;
+        const leftMs = endedAtMs + ctx.policy.tasksKeptMs - ctx.nowMs;
         return leftMs > 0 ? again(leftMs) : { changes: [{ key, ifRevision: entry.revision, value: null }] };
       }
     }
@@ -69,6 +68,7 @@ function place(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
   const answer = schedule(snapshot, request);
   if (!answer.placed) {
     const message = whyItWaits(snapshot, request, answer);
+    if (spec.whenFull === 'fail') return { changes: failed(snapshot, entry, { reason: 'NoRoom', message }, ctx) };
     const known = conditionOf(status.conditions, 'Scheduled');
     if (known?.status === 'False' && known.message === message) return emptyPlan;
     const told = { status: 'False', reason: 'Unschedulable', message } as const;
@@ -116,6 +116,7 @@ function expire(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
         ctx,
       ),
       ...releaseAllOf(snapshot, entry.value.metadata.id),
+      ...dischargeQuota(snapshot, entry.value),
     ],
   };
 }
@@ -127,14 +128,26 @@ function failWithItsHost(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): 
   if (snapshot.get('host', hostKey)) return undefined;
   const message = `host ${status.host} has been removed, and the reservation with it`;
   return {
-    changes: statusChange(
-      entry,
-      { ...status, phase: 'Failed', endedAtMs: ctx.nowMs },
-      { type: 'Scheduled', status: 'False', reason: 'HostRemoved', message },
-      ctx,
-    ),
+    changes: failed(snapshot, entry, { reason: 'HostRemoved', message }, ctx),
     conditions: [{ key: hostKey, ifRevision: 0 }],
   };
+}
+
+function failed(
+  snapshot: Snapshot,
+  entry: Entry<Task>,
+  why: { readonly reason: string; readonly message: string },
+  ctx: Context,
+): Change[] {
+  return [
+    ...statusChange(
+      entry,
+      { ...entry.value.status, phase: 'Failed', endedAtMs: ctx.nowMs },
+      { type: 'Scheduled', status: 'False', ...why },
+      ctx,
+    ),
+    ...dischargeQuota(snapshot, entry.value),
+  ];
 }
 
 function statusChange(entry: Entry<Task>, status: TaskStatus, condition: NewCondition, ctx: Context): Change[] {

@@ -3,6 +3,7 @@
 import { ApiError } from '../../api/errors.ts';
 import type { Task, TaskSpec } from '../../api/resources/task.ts';
 import { releaseAllOf } from '../ledger/ledger.ts';
+import { chargeTask, dischargeQuota } from '../queue/quotas.ts';
 import { schemaVersion } from '../state/upgrade.ts';
 import { withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
@@ -13,6 +14,7 @@ import { assertAskable } from './askable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
 import { existing } from './replace.ts';
+import { unchanged } from '../state/plan.ts';
 
 export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx: Context): Decision {
   const earlier = earlierCreate(snapshot, input, 'task');
@@ -44,6 +46,7 @@ export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx
     plan: {
       changes: [
         { key, ifRevision: 0, value: task },
+        ...chargeTask(snapshot, task),
         ...rememberCreate(input, 'task', { key, id }, ctx),
         eventChange(task, { reason: 'Accepted', message: 'accepted' }, ctx),
       ],
@@ -66,7 +69,38 @@ export function deleteTask(
       changes: [
         { key, ifRevision: entry.revision, value: null },
         ...releaseAllOf(snapshot, entry.value.metadata.id),
+        ...dischargeQuota(snapshot, entry.value),
         eventChange(entry.value, { reason: 'Deleted', message: 'ended early' }, ctx),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+/** Releases the room of a task and keeps its record, so that its result can still be asked for. Repeating it changes nothing. */
+export function releaseTask(
+  snapshot: Snapshot,
+  { key, id }: { readonly key: string; readonly id: string },
+  ctx: Context,
+): Decision {
+  const entry = snapshot.get('task', key);
+  if (entry?.value.metadata.id !== id) throw new ApiError('NotFound', `there is no task "${id}"`);
+  const { status } = entry.value;
+  if (status.phase !== 'Pending' && status.phase !== 'Placed') return { plan: unchanged(entry), key, changed: false };
+  const condition = { type: 'Scheduled', status: 'False', reason: 'Released', message: 'it was released' } as const;
+  const conditions = withConditions(status.conditions, [condition], ctx.nowMs);
+  return {
+    plan: {
+      changes: [
+        {
+          key,
+          ifRevision: entry.revision,
+          value: { ...entry.value, status: { ...status, phase: 'Expired', endedAtMs: ctx.nowMs, conditions } },
+        },
+        ...releaseAllOf(snapshot, id),
+        ...dischargeQuota(snapshot, entry.value),
+        eventChange(entry.value, { reason: 'Released', message: condition.message }, ctx),
       ],
     },
     key,

@@ -1,4 +1,4 @@
-// Quotas: the total that the instances and volumes of a project may ask for. They count from their creation until they
+// Quotas: the total that the instances, tasks and volumes of a project may ask for. They count from their creation until they
 // are gone, placed or not. A create that exceeds the quota is refused; the order of placement follows fair shares, not
 // quotas.
 
@@ -6,6 +6,7 @@ import { ApiError } from '../../api/errors.ts';
 import { instancesClass } from '../../api/resource-class.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
+import type { Task } from '../../api/resources/task.ts';
 import type { Volume } from '../../api/resources/volume.ts';
 import { requestOf } from '../scheduler/request.ts';
 import { keys } from '../state/keys.ts';
@@ -28,7 +29,25 @@ export function chargeQuota(snapshot: Snapshot, instance: Instance): Change[] {
       field: 'spec.priority',
     });
   }
-  return spec?.quota === undefined ? [] : charge(snapshot, project, spec.quota, chargeOf(snapshot, instance));
+  if (spec?.quota === undefined) return [];
+  return charge(snapshot, project, spec.quota, without(chargeOf(snapshot, instance), takenOver(snapshot, instance)));
+}
+
+/** The same for a task. */
+export function chargeTask(snapshot: Snapshot, task: Task): Change[] {
+  const { project } = task.metadata;
+  const quota = snapshot.get('project', keys.project(project))?.value.spec.quota;
+  return quota === undefined ? [] : charge(snapshot, project, quota, requestOf(snapshot, task).assigned);
+}
+
+/** An instance that takes over the room of a task needs only what is more. */
+function takenOver(snapshot: Snapshot, { metadata: { project }, spec }: Instance): Amounts {
+  const task = spec.placement.task && snapshot.get('task', keys.task(project, spec.placement.task))?.value;
+  return task && counts(task) ? requestOf(snapshot, task).assigned : {};
+}
+
+function without(asked: Amounts, held: Amounts): Amounts {
+  return Object.fromEntries(Object.entries(asked).map(([of, amount]) => [of, Math.max(0, amount - (held[of] ?? 0))]));
 }
 
 /** The same for a volume; `before`: its previous form when it only changes. */
@@ -54,14 +73,14 @@ function charge(snapshot: Snapshot, project: string, quota: Amounts, asked: Amou
 }
 
 /**
- * The changes to include in the Plan that removes an instance or a volume, so that later charges depend on that Plan.
+ * The changes to include in the Plan that removes an instance or a volume, or ends a task, so that later charges depend on that Plan.
  */
-export function dischargeQuota(snapshot: Snapshot, { metadata: { project } }: Instance | Volume): Change[] {
+export function dischargeQuota(snapshot: Snapshot, { metadata: { project } }: Charger): Change[] {
   const quota = snapshot.get('project', keys.project(project))?.value.spec.quota;
   return quota === undefined ? [] : [passGate(snapshot, gateOf(project))];
 }
 
-/** The current charges of a project by resource class: its instances, placed or not, and INSTANCES. */
+/** The current charges of a project by resource class: its instances and tasks, placed or not, its volumes, and INSTANCES. */
 export function chargedTo(snapshot: Snapshot, project: string): Amounts {
   return Object.fromEntries([...chargesOf(snapshot).of(project)].filter(([, amount]) => amount > 0));
 }
@@ -92,36 +111,56 @@ class Charges implements View {
     if (known) return known;
     const sums = new Map<string, number>();
     this.#sums.set(project, sums);
-    for (const kind of ['instance', 'volume'] as const)
+    for (const kind of ['instance', 'task', 'volume'] as const)
       for (const { key, value } of this.#snapshot.list(kind))
-        if (value.metadata.project === project) this.#charge(sums, key, value);
+        if (value.metadata.project === project && counts(value)) this.#charge(sums, key, value);
     return sums;
   }
 
   apply({ key, kind, before, after }: RecordChange): void {
-    if (kind !== 'instance' && kind !== 'volume') return;
+    if (kind !== 'instance' && kind !== 'task' && kind !== 'volume') return;
     const charger = chargerOf(after) ?? chargerOf(before);
     const sums = charger && this.#sums.get(charger.metadata.project);
     if (!sums) return;
     const charged = this.#charged.get(key);
     // The charge of an instance is fixed even when its size changes; a volume can grow.
     const anew = after?.kind === 'volume' && charged !== undefined && charged['DISK_GB'] !== heldGiB(after.spec);
-    if (charged && (!after || anew)) {
+    const ends = !after || !counts(charger);
+    if (charged && (ends || anew)) {
       add(sums, charged, -1);
       this.#charged.delete(key);
     }
-    if (after && (!charged || anew)) this.#charge(sums, key, charger);
+    if (!ends && (!charged || anew)) this.#charge(sums, key, charger);
   }
 
-  #charge(sums: Map<string, number>, key: string, charger: Instance | Volume): void {
-    const charge = charger.kind === 'volume' ? { DISK_GB: heldGiB(charger.spec) } : chargeOf(this.#snapshot, charger);
+  #charge(sums: Map<string, number>, key: string, charger: Charger): void {
+    const charge = this.#chargeOf(charger);
     this.#charged.set(key, charge);
     add(sums, charge, 1);
   }
+
+  #chargeOf(charger: Charger): Amounts {
+    switch (charger.kind) {
+      case 'volume':
+        return { DISK_GB: heldGiB(charger.spec) };
+      case 'task':
+        return requestOf(this.#snapshot, charger).assigned;
+      case 'instance':
+        return chargeOf(this.#snapshot, charger);
+    }
+  }
 }
 
-function chargerOf(record: AnyRecord | null): Instance | Volume | undefined {
-  return record?.kind === 'instance' || record?.kind === 'volume' ? record : undefined;
+/** What counts towards a quota. */
+type Charger = Instance | Task | Volume;
+
+/** A task that has ended holds nothing, and its record is kept for a while. */
+function counts(charger: Charger): boolean {
+  return charger.kind !== 'task' || charger.status.phase === 'Pending' || charger.status.phase === 'Placed';
+}
+
+function chargerOf(record: AnyRecord | null): Charger | undefined {
+  return record?.kind === 'instance' || record?.kind === 'task' || record?.kind === 'volume' ? record : undefined;
 }
 
 function add(sums: Map<string, number>, amounts: Amounts, sign: 1 | -1): void {

@@ -18,6 +18,8 @@ export interface Policy {
   readonly idempotencyMax: number;
   /** How long jobs that have ended stay readable, and how many of all jobs are kept; the oldest are deleted first. */
   readonly jobsKeptMs: number;
+  /** How long tasks that have ended are kept. */
+  readonly tasksKeptMs: number;
   readonly jobsMax: number;
   /** How far back the store's changes can be watched: this long, and at most this many revisions. */
   readonly historyKeptMs: number;
@@ -48,6 +50,7 @@ export const defaultPolicy: Policy = {
   eventsMax: 50_000, // some 25 MiB of data, and as much again for V8
   idempotencyMax: 1_000_000, // a day at twelve creates a second
   jobsKeptMs: 7 * 24 * 3_600_000,
+  tasksKeptMs: 3_600_000,
   jobsMax: 10_000, // some 20 MiB
   historyKeptMs: 3_600_000,
   historyRevisionsMax: 100_000,

@@ -10,6 +10,7 @@ import { serversHeader } from '../../api/client/servers.ts';
 import { accessVersion } from '../../core/access/rights-of.ts';
 import type { Principal } from '../../core/access/principal.ts';
 import { isRefusal, type Refusal } from '../audit/refusals.ts';
+import type { LocalCaller } from './identity/local-caller.ts';
 import { type Identity, shownBy } from './identity/authenticate.ts';
 import { nothingAt, refuseUnreadable, refuseUnusual } from './connections/refusals.ts';
 import type { Caller } from './caller.ts';
@@ -36,6 +37,8 @@ export interface HttpParts extends UpgradeParts {
   readonly servers?: () => string | undefined;
   /** How long a request may take to arrive whole. Default: a minute. */
   readonly slowMsMax?: number;
+  /** Who a request is from that showed no credentials. Default: unknown. */
+  readonly localCaller?: LocalCaller;
   /** If given, only HTTPS is served. */
   readonly tls?: TlsIdentity;
 }
@@ -166,7 +169,8 @@ function refusalOf(error: ApiError, request: FastifyRequest): Refusal {
 }
 
 /** Identifies the sender, and queues the request behind earlier ones on its connection. */
-function admitRequests(app: FastifyInstance, { connections, limits, identify, routes }: HttpParts): void {
+function admitRequests(app: FastifyInstance, parts: HttpParts): void {
+  const { connections, limits, identify, routes, localCaller } = parts;
   const brief = new Set(routes.filter((route) => route.answersBriefly).map(({ method, path }) => method + path));
   const answersBriefly = ({ url, method, routeOptions }: FastifyRequest): boolean =>
     brief.has(method + routeOptions.url) && !url.includes('dryRun');
@@ -174,7 +178,7 @@ function admitRequests(app: FastifyInstance, { connections, limits, identify, ro
     const { socket } = request.raw;
     const settle = (identity: Identity): Arrived => {
       if (identity instanceof ApiError) request.refusal = identity;
-      else request.principal = identity;
+      else request.principal = identity ?? localCaller?.(request.raw);
       if (!request.principal) connections.busy(socket, (ended) => reply.raw.once('close', ended));
       return arrive(request.raw, request.principal, { limits, connections });
     };

@@ -290,6 +290,13 @@ const others: Readonly<Record<string, Asks>> = {
     ...both((side) => ({ ...atWeb(side), body: { verbs: ['console'] } })),
     ...both((side) => ({ ...atWeb(side), body: { verbs: ['console', 'exec'] } }), ' exec'),
   },
+  schedule: both((project) => ({
+    query: { project },
+    body: { requested_cpu: 1, requested_memory: 64 },
+  })),
+  scheduleResult: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
+  showSchedule: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
+  releaseSchedule: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
   docsPage: fleet(),
   docsPageFile: fleet({ params: { file: 'start.js' } }),
   whoAmI: fleet(),

@@ -263,6 +263,16 @@ export function findInstance(
   return find('instance', resourceDefinitions.instance, cache, { caller, name, project });
 }
 
+/** Finds a task for the routes of another dialect. */
+export function findTask(
+  cache: Cache,
+  caller: Wanted['caller'],
+  name: string,
+  project = defaultProject,
+): Entry<ResourceByKind['task']> {
+  return find('task', resourceDefinitions.task, cache, { caller, name, project });
+}
+
 /** Finds a job for the routes below it. */
 export function findJob(
   cache: Cache,
