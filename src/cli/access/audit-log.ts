@@ -17,7 +17,6 @@ interface LogFlags {
   readonly who?: string;
   readonly object?: string;
   readonly verify?: true;
-  readonly output: Format;
 }
 
 export function auditLogCommand(cli: Cli): Command {
@@ -33,13 +32,14 @@ export function auditLogCommand(cli: Cli): Command {
     .addOption(outputOption('value'))
     .action(async (flags: LogFlags, command: Command) => {
       const since = Math.max(0, Math.floor(cli.clock.nowMs() - parseDurationMs('--since', flags.since)));
+      const { output } = command.optsWithGlobals<{ output: Format }>(); // the parent reads options that it has, too
       const session = await openSession(cli, command);
-      if (flags.verify) return verify(cli, session, flags.output);
+      if (flags.verify) return verify(cli, session, output);
       const { who, object } = flags;
       const query = { since, ...(who === undefined ? {} : { who }), ...(object === undefined ? {} : { object }) };
       const answers = await ofEachServer(cli, session, (client) => read(client, query));
       const records = answers.flat().sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : a.seq - b.seq));
-      if (flags.output === 'json' || flags.output === 'yaml') return printValue(cli, flags.output, { items: records });
+      if (output === 'json' || output === 'yaml') return printValue(cli, output, { items: records });
       if (records.length === 0) return void cli.stdout.write('no lines\n');
       const colours = coloursFor(cli.stdout, cli.environment);
       cli.stdout.write(`${tableLines(columns, records, { colours }).join('\n')}\n`);

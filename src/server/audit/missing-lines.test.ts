@@ -1,5 +1,6 @@
 import { cpSync, rmSync } from 'node:fs';
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createManualClock } from '../../base/manual-clock.ts';
 import { createMemoryStore } from '../../store/memory/memory-store.ts';
 import { type Store, StoreError, type Write } from '../../store/store.ts';
 import { startTestServer } from '../testing.ts';
@@ -61,4 +62,62 @@ it.each([
     expect(lines[0]).toMatchObject({ recovered: true, who: 'admin', verb: 'create', revision: metadata.revision });
   }
   expect(await server.client.checkAuditLog()).toMatchObject({ faults: [] });
+});
+
+describe('a commit whose answer is lost', () => {
+  /** The image of `debian` is written, or not, and the store says that it cannot be reached. */
+  function doubtfulStore(isWritten: boolean): Store {
+    const store = createMemoryStore();
+    const commit: Store['commit'] = async (conditions, writes) => {
+      if (!writes.some(writesImage)) return store.commit(conditions, writes);
+      if (isWritten) await store.commit(conditions, writes);
+      throw new StoreError('Unavailable', 'the connection broke', { outcome: 'unknown' });
+    };
+    return new Proxy(store, {
+      get(target, name) {
+        if (name === 'commit') return commit;
+        const value: unknown = Reflect.get(target, name);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  }
+  const ends = (directory: string): unknown[] =>
+    linesIn(directory)
+      .filter(({ object }) => object === 'debian')
+      .map(({ outcome }) => outcome);
+
+  it.each([
+    ['made', true, ['unknown', 'done']],
+    ['not made', false, ['unknown', 'failed']],
+  ] as const)('is unknown, and settled by a later line when it was %s', async (_, isWritten, outcomes) => {
+    const directory = testFolder();
+    const clock = createManualClock();
+    const server = await startTestServer({ store: doubtfulStore(isWritten), clock, audit: testSettings(directory) });
+    onTestFinished(() => server.close());
+    await expect(server.client.create('image', image)).rejects.toMatchObject({ status: 503 });
+    expect(ends(directory)).toEqual(['unknown']);
+    const unknown = linesIn(directory).find(({ outcome }) => outcome === 'unknown');
+    clock.advance(10_000);
+    await expect.poll(() => ends(directory)).toEqual(outcomes);
+    expect(linesIn(directory).at(-1)).toMatchObject({ settles: unknown?.['seq'], request: unknown?.['request'] });
+  });
+
+  it.each([
+    ['made', true, ['unknown', 'done']],
+    ['not made', false, ['unknown']],
+  ] as const)(
+    'and whose server then crashes is settled at the next start when it was %s',
+    async (_, isWritten, outcomes) => {
+      const directory = testFolder();
+      const store = doubtfulStore(isWritten);
+      const first = await startTestServer({ store, audit: testSettings(directory) });
+      await expect(first.client.create('image', image)).rejects.toMatchObject({ status: 503 });
+      await first.drop();
+      const second = await startTestServer({ store, audit: testSettings(directory) });
+      onTestFinished(() => second.close());
+      expect(ends(directory)).toEqual(outcomes);
+      expect((await second.client.list('image')).items).toHaveLength(isWritten ? 1 : 0);
+      expect(await second.client.checkAuditLog()).toMatchObject({ faults: [] });
+    },
+  );
 });

@@ -42,6 +42,8 @@ export interface WebhookDecision {
   readonly outcome: 'created' | 'repeated' | 'nothing' | 'needsHead';
   /** Names of the jobs. */
   readonly jobs: readonly string[];
+  /** Of the first job, when jobs are created. */
+  readonly key?: string;
   /** Why there are none. */
   readonly reason?: string;
   /** With `needsHead`: keys of the jobs that are known. */
@@ -192,6 +194,7 @@ function createAll(
     plan: { changes, conditions },
     outcome: created ? 'created' : 'repeated',
     jobs: jobs.map(({ metadata }) => metadata.name),
+    ...(created && first !== undefined ? { key: keys.job(hook.project, first.metadata.name) } : {}),
   };
 }
 

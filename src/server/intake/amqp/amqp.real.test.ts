@@ -3,6 +3,7 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../../base/test-ports.ts';
+import { linesIn, testFolder, testSettings as auditSettings } from '../../audit/testing.ts';
 import { testStore } from '../../testing.ts';
 import { deadLetterId } from './dead-letter.ts';
 import { startRabbitmq, type TestRabbitmq } from './test-rabbitmq.ts';
@@ -48,6 +49,24 @@ describe('the intake', () => {
     await untilCommitted(other.server, () => jobsIn(other.server).length === 2);
     await publisher.untilCount(settings.queue, 0);
     expect(namesOf(scene)).toEqual([nameOf(sound), nameOf(requestNumber(2))].sort());
+  });
+
+  it('has a line in the audit log for each message that becomes a job, and for each that does not', async () => {
+    const directory = testFolder();
+    await using scene = await sceneOf(broker.url, 'audited', {}, { audit: auditSettings(directory) });
+    const { server, settings, publisher } = scene;
+    await publisher.send(settings, sound);
+    await publisher.send(settings, { ...requestNumber(2), runs_on: 'no-such-image' });
+    await publisher.untilCount(settings.deadLetterQueue, 1);
+    await untilCommitted(server, () => jobsIn(server).length === 1);
+    await publisher.untilCount(settings.queue, 0);
+    const lines = linesIn(directory).filter(({ face }) => face === 'amqp');
+    const about = { who: 'intake/amqp', verb: 'create', kind: 'job', project: settings.project };
+    expect(lines).toHaveLength(2);
+    expect(lines).toContainEqual(
+      expect.objectContaining({ ...about, object: nameOf(sound), outcome: 'done', revision: expect.any(Number) }),
+    );
+    expect(lines).toContainEqual(expect.objectContaining({ ...about, outcome: 'refused' }));
   });
 
   it.each([

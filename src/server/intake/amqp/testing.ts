@@ -47,9 +47,9 @@ export function testSettings(url: string, queue: string, changes: Partial<AmqpSe
 }
 
 export function startAmqp(server: TestServer, settings: AmqpSettings, leads = true): Promise<Amqp> {
-  const { decider } = server.plane;
+  const { decider, audit } = server.plane;
   const open = brokerAt(settings.url, { clock: decider.clock, log: silentLogger });
-  return Amqp.start({ settings, decider, log: silentLogger, leads: () => leads, open });
+  return Amqp.start({ settings, decider, log: silentLogger, leads: () => leads, open, audit: audit?.parts });
 }
 
 /** Resolves when `holds` does, looking after each commit. */
