@@ -21,7 +21,10 @@ import { assertMayReplace } from '../../../core/access/change.ts';
 import { assertMay, assertMayOn, mayKnow, mayRead, notFound } from '../../../core/access/may.ts';
 import { decideFor, permitted } from '../on-behalf.ts';
 import type { Caller } from '../caller.ts';
-import { seesAll, seesSomePlaces, visibleKeys, visibleTo } from './visible.ts';
+import { type KnownKeys, seesAll, seesSomePlaces, visibleKeys, visibleTo } from './visible.ts';
+import { committedByProject } from '../../../core/state/committed-by-project.ts';
+import type { Principal } from '../../../core/access/principal.ts';
+import { rightsOf } from '../../../core/access/rights-of.ts';
 import { type Decider, forProject } from '../../decide.ts';
 import { isResource, present, withOutlook } from './present.ts';
 import { withHiddenKept } from './hidden-values.ts';
@@ -346,7 +349,7 @@ function list<K extends Kind>(
     unnamed ? `${definition.plural}/${value.metadata.id}` : key;
   const shownOf = (value: AnyResource): AnyResource => (unnamed ? seen(value, 'several') : value);
   const found: Entry<ResourceByKind[K]>[] = [];
-  for (const entry of cache.listCommitted(kind)) {
+  for (const entry of candidates(kind, definition, cache, { project: query.project, known, principal })) {
     if (after !== undefined && place(entry) <= after) continue;
     if ((known === 'all' || known(entry.key, entry.value)) && (wanted === 'all' || wanted(shownOf(entry.value))))
       found.push(entry);
@@ -364,6 +367,24 @@ function list<K extends Kind>(
       ...(found.length > limit && last ? { continue: base64(place(last)) } : {}),
     },
   };
+}
+
+/** All that can be in the list, and as little else as is known without a look at each. */
+function* candidates<K extends Kind>(
+  kind: K,
+  { scope, plural }: ResourceDefinition,
+  cache: Cache,
+  {
+    project,
+    known,
+    principal,
+  }: { readonly project: string | undefined; readonly known: KnownKeys; readonly principal: Principal },
+): Iterable<Entry<ResourceByKind[K]>> {
+  const everything = scope === 'fleet' || (project === undefined && known === 'all');
+  if (everything || rightsOf(principal, cache).isShare) return yield* cache.listCommitted(kind);
+  const index = committedByProject(cache);
+  for (const each of project === undefined ? [...index.projects(kind)] : [project])
+    if (known === 'all' || known(`${plural}/${each}/`)) yield* index.list(kind, each);
 }
 
 /** `topic`: what is only asked about there needs no look at each resource. */
