@@ -30,6 +30,7 @@ import { isResource, present, withOutlook } from './present.ts';
 import { withHiddenKept } from './hidden-values.ts';
 import { dryRun } from './dry-run.ts';
 import { JsonWriter } from '../json-writer.ts';
+import { eventStreamHeaders, eventStreamOf, lastEventId, wantsEventStream } from '../event-stream/event-stream.ts';
 import { newestRevision } from '../newest-revision.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
 import { bind, type QueryOf } from './bind.ts';
@@ -438,12 +439,18 @@ async function watch(
   const known = visibleKeys(principal, kind, cache, query.project, 'watch');
   const topic = { kind, project: definition.scope === 'fleet' ? undefined : query.project };
   const wanted = filterOf(definition, query, topic);
-  const { epoch, revision: after = cache.revision } = query;
+  const streams = kind === 'event' && wantsEventStream(request);
+  const seenLast = streams ? lastEventId(request) : undefined;
+  const { epoch, revision: after = seenLast ?? cache.revision } = query;
   if (epoch !== undefined && epoch !== epochOf(cache))
     throw new ApiError('Compacted', 'the store was restored from a backup since; list again', { field: 'epoch' });
   if (after > cache.revision) await assertInStore(store, after);
   const seen = seesAll(principal) ? undefined : visibleTo(principal, cache);
   const input = { topic, after, wanted, known, seen, feed, buggify };
+  if (streams) {
+    const bytes = eventStreamOf(watchLines(input, request), epochOf(cache) ?? '');
+    return { status: 200, bytes, headers: eventStreamHeaders };
+  }
   return { status: 200, lines: watchLines(input, request), texts: watchTexts(input) };
 }
 
