@@ -1,6 +1,6 @@
 // The index must always agree with a look at everything.
 
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { commitPlan, testCache, testInstance } from '../testing.ts';
 import { committedByProject } from './committed-by-project.ts';
