@@ -13,6 +13,9 @@ export interface IntakeFlags {
   readonly maxConcurrency?: string;
   readonly capacityMap?: string;
   readonly amqpUrl?: string;
+  readonly amqpCa?: string;
+  readonly amqpCertificate?: string;
+  readonly amqpKey?: string;
   readonly amqpExchange?: string;
   readonly amqpQueue?: string;
   readonly amqpRoutingKey?: string;
@@ -26,6 +29,9 @@ const {
   concurrencyLabel,
   capacityMap,
   amqpUrl,
+  amqpCa,
+  amqpCertificate,
+  amqpKey,
   amqpExchange,
   amqpQueue,
   amqpRoutingKey,
@@ -42,6 +48,9 @@ export const IntakeConfig = Type.Object(
     concurrencyLabel,
     capacityMap,
     amqpUrl,
+    amqpCa,
+    amqpCertificate,
+    amqpKey,
     amqpExchange,
     amqpQueue,
     amqpRoutingKey,
@@ -60,6 +69,9 @@ export function withIntakeOptions(command: Command): Command {
     )
     .option('--capacity-map <map>', 'limits per image: ubuntu-22.04=4,illumos-latest=2 (CAPACITY_MAP)')
     .option('--amqp-url <url>', 'broker whose messages become jobs; a URL with a password belongs in AMQP_URL')
+    .option('--amqp-ca <file>', 'PEM file of the authorities that amqps: is verified with (AMQP_CA)')
+    .option('--amqp-certificate <file>', 'PEM file; shown to the broker, with --amqp-key (AMQP_CERTIFICATE)')
+    .option('--amqp-key <file>', 'PEM file; private key of that certificate (AMQP_KEY)')
     .option('--amqp-exchange <name>', 'default: solstice.jobs (AMQP_EXCHANGE)')
     .option('--amqp-queue <name>', 'default: solstice.jobs.v1 (AMQP_QUEUE)')
     .option('--amqp-routing-key <key>', 'default: jobrequest.v1 (AMQP_ROUTING_KEY)')

@@ -10,6 +10,9 @@ import { Name } from '../api/resources/metadata.ts';
 const amqpName = (byDefault: string, description: string) =>
   Type.String({ default: byDefault, minLength: 1, maxLength: 250, description });
 
+const tlsFile = (description: string) =>
+  Type.Optional(Type.String({ minLength: 1, maxLength: 1024, description: `PEM file of the ${description}` }));
+
 export const ServerConfig = Type.Object(
   {
     listen: Type.String({
@@ -299,6 +302,9 @@ export const ServerConfig = Type.Object(
         description: 'amqp://USER:PASSWORD@HOST:PORT/VHOST of the broker whose messages become jobs (AMQP_URL)',
       }),
     ),
+    amqpCa: tlsFile('authorities that issued the certificate of the broker; default: those that Node trusts (AMQP_CA)'),
+    amqpCertificate: tlsFile('certificate that is shown to the broker, with amqpKey (AMQP_CERTIFICATE)'),
+    amqpKey: tlsFile('private key of amqpCertificate (AMQP_KEY)'),
     amqpExchange: amqpName('solstice.jobs', 'exchange that messages are published to (AMQP_EXCHANGE)'),
     amqpQueue: amqpName('solstice.jobs.v1', 'queue of the messages; QUEUE.dlq has the dead letters (AMQP_QUEUE)'),
     amqpRoutingKey: amqpName('jobrequest.v1', 'binds the queue to the exchange (AMQP_ROUTING_KEY)'),

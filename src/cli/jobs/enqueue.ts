@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import { isDecodableUrl } from '../../base/decodable-url.ts';
 import { randomSecret } from '../../base/system.ts';
+import { readTlsFiles, type TlsFile, TlsFileError, type TlsFiles } from '../../base/tls/tls-files.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, usageError } from '../exit-codes.ts';
 import { assertNoPassword } from '../options/broker-url.ts';
@@ -86,11 +87,28 @@ function brokerOf({ environment }: Cli, flags: EnqueueFlags): BrokerToUse | unde
       'AMQP_URL is not a URL of the form amqp://USER:PASSWORD@HOST:PORT/VHOST',
       'a % in the password is written as %25',
     );
+  const tls = url.startsWith('amqps:') ? tlsOf(environment) : undefined;
   return {
     url,
+    ...(tls === undefined ? {} : { tls }),
     exchange: flags.amqpExchange ?? (environment['AMQP_EXCHANGE'] || 'solstice.jobs'),
     routingKey: flags.amqpRoutingKey ?? (environment['AMQP_ROUTING_KEY'] || 'jobrequest.v1'),
   };
+}
+
+/** As a server has them, which may have other variables of the same machine. */
+function tlsOf(environment: Cli['environment']): TlsFiles {
+  const file = (setting: string): TlsFile | undefined => {
+    const path = environment[setting];
+    return path ? { setting, path } : undefined;
+  };
+  const [cert, key] = [file('AMQP_CERTIFICATE'), file('AMQP_KEY')];
+  if ((cert === undefined) !== (key === undefined)) throw usageError('AMQP_CERTIFICATE and AMQP_KEY go together');
+  try {
+    return readTlsFiles({ ca: file('AMQP_CA'), cert, key });
+  } catch (error) {
+    throw error instanceof TlsFileError ? usageError(error.message) : error;
+  }
 }
 
 /** Version 4, variant 1 of RFC 9562: all other bits are random. */

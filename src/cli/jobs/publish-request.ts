@@ -6,6 +6,7 @@ import { JobRequest } from '../../api/job-request.ts';
 import { parse } from '../../api/parse.ts';
 import { describeError } from '../../base/log.ts';
 import { system } from '../../base/system.ts';
+import type { TlsFiles } from '../../base/tls/tls-files.ts';
 
 export interface RequestToSend {
   readonly request_id: string;
@@ -14,6 +15,8 @@ export interface RequestToSend {
 
 export interface BrokerToUse {
   readonly url: string;
+  /** For `amqps:`. */
+  readonly tls?: TlsFiles;
   readonly exchange: string;
   readonly routingKey: string;
 }
@@ -21,10 +24,13 @@ export interface BrokerToUse {
 /** Throws `InvalidRequest` for a request that would become a dead letter, `Unavailable` when the broker does not take it. */
 export async function publishRequest(
   request: RequestToSend,
-  { url, exchange, routingKey }: BrokerToUse,
+  { url, tls, exchange, routingKey }: BrokerToUse,
 ): Promise<void> {
   parse(JobRequest, { ...request });
-  const connection = new Connection({ url, connectionName: 'berth enqueue', connectionTimeout: 10_000 });
+  const connection = new Connection({
+    ...{ url, connectionName: 'berth enqueue', connectionTimeout: 10_000 },
+    ...(tls === undefined ? {} : { tls: { ...tls } }),
+  });
   try {
     const connected = new Promise<void>((resolve, reject) => {
       connection.on('error', reject);

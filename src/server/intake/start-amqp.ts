@@ -18,7 +18,7 @@ export async function startAmqp(
   const [{ Amqp }, { brokerAt }] = await Promise.all([import('./amqp/amqp.ts'), import('./amqp/broker-connection.ts')]);
   const log = parts.log.with({ part: 'amqp' });
   const { decider, leads, audit } = plane;
-  const open = brokerAt(settings.url, { clock: decider.clock, log });
+  const open = brokerAt(settings.url, { clock: decider.clock, log, tls: settings.tls });
   const amqp = await Amqp.start({ settings, decider, log, leads, open, audit: audit?.parts });
   outside.add(amqp);
   return amqp;

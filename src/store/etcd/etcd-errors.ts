@@ -77,6 +77,11 @@ export function storeErrorOf(
 function remedyOf({ fault, text }: EtcdFault): string {
   // A server that cannot parse a handshake closes the connection; unread data then turns that into a reset.
   const hungUp = /disconnected before secure TLS connection|No connection established.*ECONNRESET/.test(text);
+  if (fault === 'Denied' && /altname/i.test(text)) return 'its certificate must name the host of the store URL';
+  if (fault === 'Denied' && /alert number|certificate required|bad certificate/i.test(text))
+    return 'etcd asks for a certificate of its authority: see cert= and key= of the store URL';
+  if (fault === 'Denied' && /certificate|self.signed/i.test(text))
+    return "set ca= of the store URL to the file of the authority that issued etcd's certificate";
   return hungUp ? `${remedies[fault]}; if it speaks no TLS, the store URL must be without ?tls=` : remedies[fault];
 }
 

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { parseEtcdUrl } from './etcd-url.ts';
 
@@ -17,8 +18,11 @@ describe('the URL of an etcd store', () => {
   it('names files with certificates, and they are read', () => {
     const folder = mkdtempSync(join(tmpdir(), 'berth-url-'));
     try {
+      const ca = rootCertificates[0] ?? '';
+      writeFileSync(join(folder, 'ca.pem'), ca);
+      expect(parseEtcdUrl(`//a:1/?ca=${folder}/ca.pem`)).toMatchObject({ tls: { ca: Buffer.from(ca) } });
       writeFileSync(join(folder, 'ca.pem'), 'the ca');
-      expect(parseEtcdUrl(`//a:1/?ca=${folder}/ca.pem`)).toMatchObject({ tls: { ca: Buffer.from('the ca') } });
+      expect(() => parseEtcdUrl(`//a:1/?ca=${folder}/ca.pem`)).toThrow('ca=: ');
     } finally {
       rmSync(folder, { recursive: true });
     }
@@ -31,7 +35,7 @@ describe('the URL of an etcd store', () => {
     ['a user alone', '//db:2379/?user=me', 'belong together'],
     ['an unknown parameter', '//db:2379/?pasword=secret', 'no parameter "pasword"'],
     ['a key without its certificate', '//db:2379/?key=/k.pem', 'cert and key belong together'],
-    ['a file that is not there', '//db:2379/?ca=/not/there.pem', 'cannot be read'],
+    ['a file that is not there', '//db:2379/?ca=/not/there.pem', 'ca=: cannot read /not/there.pem'],
     ['tls that is neither', '//db:2379/?tls=yes', 'true or false'],
     ['a prefix beyond ASCII', '//db:2379/gr%C3%B6%C3%9Fe', 'printable ASCII'],
   ])('is refused with %s', (_, rest, message) => {

@@ -2,8 +2,7 @@
 //
 //   etcd://HOST:PORT[,HOST:PORT...][/PREFIX][?user=..&password=..&tls=true&ca=FILE&cert=FILE&key=FILE]
 
-import { readFileSync } from 'node:fs';
-import { describeError } from '../../base/log.ts';
+import { type TlsFile, TlsFileError, readTlsFiles } from '../../base/tls/tls-files.ts';
 import { StoreError } from '../store.ts';
 
 export interface EtcdAddress {
@@ -59,17 +58,14 @@ function tlsOf(values: URLSearchParams): Pick<EtcdAddress, 'tls'> {
   if (asked === 'false' && files.length > 0) throw invalid(`tls=false cannot be combined with ${files.join(', ')}`);
   if (asked !== 'true' && files.length === 0) return {};
   if (values.has('cert') !== values.has('key')) throw invalid('cert and key belong together');
-  return { tls: Object.fromEntries(files.map((name) => [name, readPem(name, values.get(name) ?? '')])) };
-}
-
-function readPem(name: string, path: string): Buffer {
+  const file = (name: string): TlsFile | undefined =>
+    values.has(name) ? { setting: `${name}=`, path: values.get(name) ?? '' } : undefined;
   try {
-    return readFileSync(path);
+    const read = readTlsFiles({ ca: file('ca'), cert: file('cert'), key: file('key') });
+    return { tls: Object.fromEntries(Object.entries(read).map(([name, text]) => [name, Buffer.from(text)])) };
   } catch (error) {
-    throw new StoreError(
-      'Invalid',
-      `the file of ${name}= in the URL of the store cannot be read: ${describeError(error)}`,
-    );
+    if (!(error instanceof TlsFileError)) throw error;
+    throw new StoreError('Invalid', `the URL of the store is not right: ${error.message}`, { cause: error });
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { DatabaseError } from 'pg';
 import { describeError } from '../../base/log.ts';
+import { tlsFault } from '../../base/tls/tls-files.ts';
 import { StoreError, type StoreErrorCode } from '../store.ts';
 
 /**
@@ -57,6 +58,8 @@ interface Kind {
 }
 
 function kindOf(error: unknown, state: string): Kind {
+  if (/^28/.test(state) && error instanceof Error && /certificate/.test(error.message))
+    return { code: 'Denied', remedy: 'the server asks for a certificate: set sslcert and sslkey in the URL' };
   if (/^28/.test(state)) return { code: 'Denied', remedy: 'look at user and password in the URL, and at pg_hba.conf' };
   if (state === '3D000') return { code: 'Invalid', remedy: 'create the database, or name another in the URL' };
   if (state === '42501')
@@ -76,6 +79,12 @@ function kindOf(error: unknown, state: string): Kind {
   return kindOfClient(error) ?? { code: 'Unavailable', remedy: 'see whether the server runs and can be reached' };
 }
 
+const tlsRemedies = {
+  authority: "set sslrootcert in the URL to the file of the authority that issued the server's certificate",
+  name: 'the certificate of the server must name the host of the URL',
+  own: 'the server has refused the certificate of sslcert, or asks for one',
+} as const;
+
 /** Errors of the client itself, about a missing password or an untrusted server; it has no error classes for these. */
 function kindOfClient(error: unknown): Kind | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -93,6 +102,8 @@ function kindOfClient(error: unknown): Kind | undefined {
     };
   if (/SASL|password/.test(error.message)) return { code: 'Denied', remedy: 'look at user and password in the URL' };
   const code = 'code' in error ? String(error.code) : '';
+  const fault = tlsFault(error);
+  if (fault !== undefined) return { code: 'Denied', remedy: tlsRemedies[fault] };
   if (/^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED)/.test(code) || error.message.includes('SSL'))
     return { code: 'Denied', remedy: 'look at sslmode, sslrootcert, sslcert and sslkey in the URL' };
   return undefined;

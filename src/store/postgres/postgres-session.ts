@@ -103,9 +103,11 @@ export class PostgresSession {
 
   async #connect(onBroken: () => void): Promise<Connection> {
     const { target, connectMsMax, answerMsMax, prepare, onNotification } = this.#options;
+    const ssl = target.tls();
     const socket = new Socket();
     const client = new Client({
       application_name: 'berth',
+      ...(ssl === undefined ? {} : { ssl }),
       connectionString: target.connectionString,
       connectionTimeoutMillis: connectMsMax,
       query_timeout: answerMsMax,

@@ -13,6 +13,9 @@ it.each([
   ['//u@db/berth?sslmode=require', 'write verify-full'],
   ['//u@db/berth?schema=Blue', 'small letters'],
   ['//u@db1,db2/berth', 'one host'],
+  ['//u:secret@db/berth?sslrootcert=/not/there.pem', 'sslrootcert: cannot read /not/there.pem'],
+  ['//u@db/berth?sslmode=disable&sslrootcert=/ca.pem', 'cannot be combined with sslrootcert'],
+  ['//u@db/berth?sslcert=/own.pem', 'sslcert and sslkey belong together'],
   ['db/berth', 'is written postgres://'],
 ])('refuses %s', (rest, message) => {
   expect(() => parsePostgresUrl(rest)).toThrow(message);

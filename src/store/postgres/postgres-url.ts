@@ -1,12 +1,16 @@
 // Parses a store URL: the client's connection settings, the schema, and the name for messages. No message may contain
 // the password, so errors of the parser are not passed on.
 
+import type { ConnectionOptions } from 'node:tls';
 import { Client } from 'pg';
-import { describeError } from '../../base/log.ts';
+import { type TlsFile, TlsFileError, readTlsFiles } from '../../base/tls/tls-files.ts';
 import { StoreError } from '../store.ts';
 
 export interface PostgresTarget {
+  /** Without what is about TLS. */
   readonly connectionString: string;
+  /** Read at each call: certificates may have been replaced. Undefined: what variables such as PGSSLMODE say. */
+  readonly tls: () => ConnectionOptions | false | undefined;
   readonly schema: string;
   /** Host, port and database, for messages. */
   readonly where: string;
@@ -21,6 +25,8 @@ const parameters: readonly string[] = [
   ...['schema', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'application_name'],
   ...['host', 'port', 'user', 'password'],
 ];
+
+const sslParameters: readonly string[] = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'];
 
 const sslModes: readonly string[] = ['disable', 'no-verify', 'verify-full'];
 
@@ -49,17 +55,53 @@ export function parsePostgresUrl(rest: string): PostgresTarget {
     );
   if (url.hostname.includes(','))
     throw new StoreError('Invalid', 'a PostgreSQL store has one host; name the address that follows its primary');
-  const { host, port, database } = clientOf(connectionString);
-  return { connectionString, schema, where: `${host}:${port}/${database}` };
+  const tls = tlsOf(url.searchParams);
+  const plain = withoutTls(connectionString);
+  const { host, port, database } = clientOf(plain);
+  tls(); // a file that cannot be used ends the start
+  return { connectionString: plain, tls, schema, where: `${host}:${port}/${database}` };
+}
+
+function tlsOf(parameters: URLSearchParams): PostgresTarget['tls'] {
+  const given = sslParameters.filter((name) => parameters.get(name));
+  if (given.length === 0) return () => undefined;
+  const mode = parameters.get('sslmode');
+  const files = given.filter((name) => name !== 'sslmode');
+  if (mode === 'disable') {
+    if (files.length > 0)
+      throw new StoreError('Invalid', `sslmode=disable cannot be combined with ${files.join(', ')} in the store URL`);
+    return () => false;
+  }
+  if (files.includes('sslcert') !== files.includes('sslkey'))
+    throw new StoreError('Invalid', 'sslcert and sslkey belong together in the store URL');
+  const file = (setting: string): TlsFile | undefined => {
+    const path = parameters.get(setting);
+    return path ? { setting, path } : undefined;
+  };
+  return () => {
+    try {
+      const read = readTlsFiles({ ca: file('sslrootcert'), cert: file('sslcert'), key: file('sslkey') });
+      return { ...read, rejectUnauthorized: mode !== 'no-verify' };
+    } catch (error) {
+      if (!(error instanceof TlsFileError)) throw error;
+      throw new StoreError('Invalid', `the URL of the PostgreSQL store cannot be used: ${error.message}`, {
+        cause: error,
+      });
+    }
+  };
+}
+
+function withoutTls(connectionString: string): string {
+  const [address = '', query] = connectionString.split('?', 2);
+  const kept = (query ?? '').split('&').filter((part) => !sslParameters.includes(part.split('=', 1)[0] ?? ''));
+  return kept.join('') === '' ? address : `${address}?${kept.join('&')}`;
 }
 
 /** Never connects: it only knows the client's interpretation of the URL and of variables such as PGHOST. */
 function clientOf(connectionString: string): { host: string; port: number; database?: string | undefined } {
   try {
     return new Client({ connectionString });
-  } catch (error) {
-    // An unreadable certificate names its file; an error about the URL itself could reveal more.
-    const reason = error instanceof Error && 'path' in error ? describeError(error) : `write ${form}`;
-    throw new StoreError('Invalid', `the URL of the PostgreSQL store cannot be used: ${reason}`);
+  } catch {
+    throw new StoreError('Invalid', `the URL of the PostgreSQL store cannot be used: write ${form}`);
   }
 }

@@ -2,11 +2,14 @@
 // put into a message.
 
 import { ApiError } from '../../../api/errors.ts';
+import { type TlsFile, TlsFileError, type TlsFiles, readTlsFiles } from '../../../base/tls/tls-files.ts';
 import { isDecodableUrl } from '../../../base/decodable-url.ts';
 import type { ServerConfig } from '../../config.ts';
 
 export interface AmqpSettings {
   readonly url: string;
+  /** For `amqps:`; absent: what Node trusts, and no certificate. */
+  readonly tls?: TlsFiles;
   readonly exchange: string;
   readonly queue: string;
   readonly routingKey: string;
@@ -28,9 +31,11 @@ export function amqpSettingsOf(config: ServerConfig, maxConcurrency: number | un
   const { amqpUrl: url, amqpExchange: exchange, amqpQueue: queue } = config;
   if (url === undefined) return undefined;
   assertUrl(url);
+  const tls = tlsOf(config, url);
   const prefetch = config.amqpPrefetch ?? maxConcurrency ?? prefetchMax;
   return {
     url,
+    ...(tls === undefined ? {} : { tls }),
     exchange,
     queue,
     routingKey: config.amqpRoutingKey,
@@ -41,6 +46,28 @@ export function amqpSettingsOf(config: ServerConfig, maxConcurrency: number | un
     project: config.amqpProject,
     waitingMax: Math.min(prefetch, maxConcurrency ?? prefetchMax, prefetchMax),
   };
+}
+
+function tlsOf({ amqpCa, amqpCertificate, amqpKey }: ServerConfig, url: string): TlsFiles | undefined {
+  const given = Object.entries({ amqpCa, amqpCertificate, amqpKey }).filter(([, path]) => path !== undefined);
+  const [field] = given[0] ?? [];
+  if (field === undefined) return undefined;
+  if (!url.startsWith('amqps:'))
+    throw new ApiError('InvalidRequest', `${field}: amqpUrl must begin with amqps: for TLS`, { field });
+  if ((amqpCertificate === undefined) !== (amqpKey === undefined))
+    throw new ApiError('InvalidRequest', `${field}: amqpCertificate and amqpKey go together`, { field });
+  const file = (setting: string, path: string | undefined): TlsFile | undefined =>
+    path === undefined ? undefined : { setting, path };
+  try {
+    return readTlsFiles({
+      ca: file('amqpCa', amqpCa),
+      cert: file('amqpCertificate', amqpCertificate),
+      key: file('amqpKey', amqpKey),
+    });
+  } catch (error) {
+    if (!(error instanceof TlsFileError)) throw error;
+    throw new ApiError('InvalidRequest', error.message, { field: error.setting, cause: error });
+  }
 }
 
 /** The parser's own message has the URL, with its password. */

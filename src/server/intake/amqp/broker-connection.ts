@@ -6,6 +6,7 @@ import { Connection } from 'rabbitmq-client';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import { system } from '../../../base/system.ts';
+import { tlsFault, type TlsFiles } from '../../../base/tls/tls-files.ts';
 import { placeOfBroker } from './amqp-settings.ts';
 import { type BrokerChannel, type BrokerLink, type OpenLink, replyCodeOf } from './broker.ts';
 import { keepBytes } from './message-bytes.ts';
@@ -42,12 +43,16 @@ export class BrokerConnection implements BrokerLink {
   /** Begins to connect, and does not wait for it. */
   static open(parts: {
     readonly url: string;
+    readonly tls?: TlsFiles | undefined;
     readonly name: string;
     readonly clock: Clock;
     readonly log: Logger;
   }): BrokerConnection {
     return new BrokerConnection(
-      new Connection({ url: parts.url, connectionName: parts.name, retryLow: 500, retryHigh: 15_000 }),
+      new Connection({
+        ...{ url: parts.url, connectionName: parts.name, retryLow: 500, retryHigh: 15_000 },
+        ...(parts.tls === undefined ? {} : { tls: { ...parts.tls } }),
+      }),
       parts,
     );
   }
@@ -97,8 +102,11 @@ export class BrokerConnection implements BrokerLink {
   }
 
   #failed(error: unknown): void {
-    this.#trouble = `the broker cannot be reached: ${describeError(error) || replyCodeOf(error) || 'no reason'}`;
-    this.#log.warn('no connection to the broker; it is tried again', { error: describeError(error) });
+    const reason = describeError(error) || replyCodeOf(error) || 'no reason';
+    const fault = tlsFault(error);
+    const told = fault === undefined ? reason : `${reason}; ${advice[fault]}`;
+    this.#trouble = `the broker cannot be reached: ${told}`;
+    this.#log.warn('no connection to the broker; it is tried again', { error: told });
   }
 
   #setBlocked(reason: string | undefined): void {
@@ -111,8 +119,17 @@ export class BrokerConnection implements BrokerLink {
   }
 }
 
+const advice = {
+  authority: 'set amqpCa (AMQP_CA) to the file of the authority that issued the certificate of the broker',
+  name: 'the certificate of the broker must name the host of amqpUrl',
+  own: 'the broker refuses amqpCertificate (AMQP_CERTIFICATE), or asks for one',
+} as const;
+
 /** Connections to the broker at `url`. */
-export function brokerAt(url: string, { clock, log }: { readonly clock: Clock; readonly log: Logger }): OpenLink {
+export function brokerAt(
+  url: string,
+  { clock, log, tls }: { readonly clock: Clock; readonly log: Logger; readonly tls?: TlsFiles | undefined },
+): OpenLink {
   const broker = placeOfBroker(url);
-  return (name) => BrokerConnection.open({ url, name, clock, log: log.with({ broker, connection: name }) });
+  return (name) => BrokerConnection.open({ url, tls, name, clock, log: log.with({ broker, connection: name }) });
 }

@@ -13,6 +13,8 @@ import { freePorts } from '../../../base/test-ports.ts';
 export interface TestRabbitmq {
   readonly url: string;
   readonly port: number;
+  /** Of TLS; 0 without it. */
+  readonly tlsPort: number;
   start(): Promise<void>;
   /** As if it were killed; what it has stored stays. */
   kill(): Promise<void>;
@@ -23,9 +25,14 @@ export interface TestRabbitmq {
 
 const server = '/usr/lib/rabbitmq/bin/rabbitmq-server';
 
-export async function startRabbitmq(): Promise<TestRabbitmq> {
+/** `tls`: PEM files of a certificate for 127.0.0.1, of its key, and of the authority of clients, who need a certificate then. */
+export async function startRabbitmq(tls?: {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
+}): Promise<TestRabbitmq> {
   const folder = mkdtempSync(join(tmpdir(), 'berth-rabbitmq-'));
-  const [port = 0, epmdPort = 0, distributionPort = 0] = await freePorts(3);
+  const [port = 0, epmdPort = 0, distributionPort = 0, tlsPort = 0] = await freePorts(tls ? 4 : 3);
   const settings = [
     `listeners.tcp.1 = 127.0.0.1:${port}`,
     'loopback_users = none',
@@ -33,6 +40,16 @@ export async function startRabbitmq(): Promise<TestRabbitmq> {
     'vm_memory_high_watermark.absolute = 512MB',
     'log.console = true',
     'log.file = false',
+    ...(tls
+      ? [
+          `listeners.ssl.1 = 127.0.0.1:${tlsPort}`,
+          `ssl_options.certfile = ${tls.cert}`,
+          `ssl_options.keyfile = ${tls.key}`,
+          `ssl_options.cacertfile = ${tls.ca}`,
+          'ssl_options.verify = verify_peer',
+          'ssl_options.fail_if_no_peer_cert = true',
+        ]
+      : []),
   ];
   writeFileSync(join(folder, 'rabbitmq.conf'), `${settings.join('\n')}\n`);
   writeFileSync(join(folder, 'enabled_plugins'), '[].\n');
@@ -89,6 +106,7 @@ export async function startRabbitmq(): Promise<TestRabbitmq> {
   return {
     url: `amqp://guest:guest@127.0.0.1:${port}`,
     port,
+    tlsPort,
     start,
     kill,
     async control(...words) {

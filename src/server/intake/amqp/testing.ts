@@ -48,7 +48,7 @@ export function testSettings(url: string, queue: string, changes: Partial<AmqpSe
 
 export function startAmqp(server: TestServer, settings: AmqpSettings, leads = true): Promise<Amqp> {
   const { decider, audit } = server.plane;
-  const open = brokerAt(settings.url, { clock: decider.clock, log: silentLogger });
+  const open = brokerAt(settings.url, { clock: decider.clock, log: silentLogger, tls: settings.tls });
   return Amqp.start({ settings, decider, log: silentLogger, leads: () => leads, open, audit: audit?.parts });
 }
 
