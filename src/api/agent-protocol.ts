@@ -11,6 +11,7 @@ import { HostDriver, HostImage, UnknownGuest } from './resources/host.ts';
 import { ChildProviders, Trait } from './resources/host-rules.ts';
 import { Container, containersMax } from './resources/container.ts';
 import { ImageSpec } from './resources/image.ts';
+import { imageCredentials } from './resources/image-credential.ts';
 import { GuestStatus, StartAgain } from './resources/instance.ts';
 import { RunSpec } from './resources/run.ts';
 import { Amounts, Labels } from './resources/metadata.ts';
@@ -149,7 +150,9 @@ export const Assignment = Type.Object(
     containers: Type.Optional(Type.Array(AssignedContainer, { minItems: 1, maxItems: containersMax })),
     /** Volumes besides its own disk. They can be attached and detached while it runs. */
     volumes: Type.Optional(Type.Array(AssignedVolume, { minItems: 1 })),
-    /** By secret and key: the values that the environments name. Absent: they name none. */
+    /** For its images; the values are among `secrets`. */
+    imageCredentials: Type.Optional(imageCredentials),
+    /** By secret and key: the values that the environments and credentials name. Absent: they name none. */
     secrets: Type.Optional(Type.Record(Type.String(), Type.Record(Type.String(), Type.String()))),
     stopGraceMs: Type.Integer(),
     startAgain: Type.Optional(StartAgain),

@@ -3,13 +3,15 @@
 
 import type { Assignment } from '../../api/agent-protocol.ts';
 import type { Env } from '../../api/resources/container.ts';
+import type { GuestCredential } from '../images/credentials/image-credentials.ts';
 import { DriverError } from '../host/driver-error.ts';
 
-type Naming = Pick<Assignment, 'run' | 'containers' | 'secrets'>;
+type Naming = Pick<Assignment, 'run' | 'containers' | 'imageCredentials' | 'secrets'>;
 
 /** Whether it names secrets whose values are not here yet. */
-export function lacksValues({ run, containers, secrets }: Naming): boolean {
+export function lacksValues({ run, containers, imageCredentials, secrets }: Naming): boolean {
   if (secrets !== undefined) return false;
+  if (imageCredentials !== undefined) return true;
   return [run, ...(containers ?? [])].some((each) => each !== undefined && namesSecrets(each.env));
 }
 
@@ -31,6 +33,22 @@ export function withValues(env: Env, secrets: Assignment['secrets']): Record<str
       return [name, found];
     }),
   );
+}
+
+/** Throws `DriverError` for a value that was deleted. */
+export function credentialsWithValues({
+  imageCredentials,
+  secrets,
+}: Pick<Assignment, 'imageCredentials' | 'secrets'>): GuestCredential[] | undefined {
+  return imageCredentials?.map(({ prefix, username, secret, key }) => {
+    const value = secrets?.[secret]?.[key];
+    if (value === undefined)
+      throw new DriverError(
+        'NotPossible',
+        `the credential for images of ${prefix}: secret "${secret}" does not exist any more, or has no value "${key}"`,
+      );
+    return { prefix, username, secret: value.replace(/\r?\n$/, '') };
+  });
 }
 
 /** Every value of secrets that it has. */

@@ -15,6 +15,7 @@ import {
   type ResourceDefinition,
 } from './metadata.ts';
 import { AffinityRule, MaxPerHost, rulesMax, SpreadRule } from './placement-rules.ts';
+import { imageCredentials } from './image-credential.ts';
 import { ProfileName } from './profile.ts';
 import { RunSpec, RunStatus } from './run.ts';
 
@@ -119,6 +120,7 @@ export const InstanceSpec = Type.Object(
           "for a container image: its containers, which share a network; the first has the instance's ports; default: one container of the image, called main",
       }),
     ),
+    imageCredentials: Type.Optional(imageCredentials),
     volumes: Type.Optional(
       Type.Array(
         Type.Object(

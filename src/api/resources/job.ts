@@ -7,7 +7,8 @@ import { DottedName, Name, type Resource, type ResourceDefinition } from './meta
 import { runFields } from './run.ts';
 
 const closed = { additionalProperties: false } as const;
-const { image, size, cpus, memoryMiB, diskGiB, priority, placement, sshKeys } = InstanceSpec.properties;
+const { image, size, cpus, memoryMiB, diskGiB, priority, placement, sshKeys, imageCredentials } =
+  InstanceSpec.properties;
 const { script, repo, env, artifacts } = runFields;
 
 /** What may be retried: `infrastructure` is everything but the program itself; `failure` is a non-zero exit code. */
@@ -74,6 +75,7 @@ export const JobSpec = Type.Object(
     env,
     artifacts,
     sshKeys,
+    imageCredentials,
     timeoutMs: Type.Integer({
       default: 3_600_000,
       minimum: 1_000,

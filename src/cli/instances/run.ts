@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import { isRecord } from '../../base/is-record.ts';
 import type { Cli } from '../cli.ts';
+import { imageCredentialsOf } from '../options/image-credential-options.ts';
 import { type ContainerOptions, containersOf, fileSpecOf, withContainerOptions } from '../options/container-options.ts';
 import { attempting, usageError } from '../exit-codes.ts';
 import { addressOf, portLines, stepsOf } from './instance-view.ts';
@@ -131,6 +132,7 @@ export async function specOf(cli: Cli, image: string, options: SpecOptions): Pro
     ...place,
     placement,
     ...(await containersOf(cli, options)),
+    ...imageCredentialsOf(options),
     ...(options.publish.length === 0 && 'ports' in file ? {} : { ports: options.publish.map(parsePort) }),
     ...(sshKeys.length === 0 && 'sshKeys' in file ? {} : { sshKeys }),
     ...(options.userData === undefined

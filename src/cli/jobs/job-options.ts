@@ -12,9 +12,14 @@ import { oneOf } from '../options/place-options.ts';
 import { readTextFile } from '../options/read-file.ts';
 import { collect, parseDiskGiB, parseDurationMs, parseInteger, parseLabels, parseMemoryMiB } from '../options/units.ts';
 import { parseYaml } from '../options/yaml-file.ts';
+import {
+  type ImageCredentialOptions,
+  imageCredentialsOf,
+  withImageCredentialOption,
+} from '../options/image-credential-options.ts';
 import { shellWord } from '../ways-in/ssh-options.ts';
 
-export interface JobOptions {
+export interface JobOptions extends ImageCredentialOptions {
   readonly name?: string;
   readonly file?: string;
   readonly size?: string;
@@ -42,7 +47,7 @@ export interface JobOptions {
 const retryCauses = ['infrastructure', 'failure'] as const;
 
 export function withJobOptions(command: Command): Command {
-  return command
+  return withImageCredentialOption(command)
     .argument('[label]', 'alias or name of an image: berth image ls; default: the default label')
     .argument('[command...]', 'after --: the command, run by "sh -c" in the guest; one word is a line for the shell')
     .option('-n, --name <name>', 'name of the job; default: made from the label')
@@ -117,6 +122,7 @@ export async function jobOf(
     ...(label === undefined ? file.spec : { ...withoutImage, label }),
     ...(words.length === 0 ? {} : { script: scriptOf(words) }),
     ...roomOf(options),
+    ...imageCredentialsOf(options),
     ...repoOf(options, file.spec?.repo),
     ...(Object.keys(env).length === 0 ? {} : { env: { ...(isRecord(file.spec?.env) ? file.spec.env : {}), ...env } }),
     ...limitsOf(options, file.spec?.retries),

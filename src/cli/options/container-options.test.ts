@@ -34,6 +34,28 @@ describe('berth run of a container image', () => {
     });
   });
 
+  it.each([
+    [
+      'registry.example.com:5000/team=robot:reg/password',
+      { prefix: 'registry.example.com:5000/team', username: 'robot', secret: 'reg', key: 'password' },
+    ],
+    [
+      'https://images.example.com/private=reg/token',
+      { prefix: 'https://images.example.com/private', secret: 'reg', key: 'token' },
+    ],
+  ])('takes the credential %s for private images', async (text, credential) => {
+    const { requests } = await runBerth(['run', 'shop', '--image-credential', text], { handler: create });
+    expect(requests[0]?.body).toMatchObject({ spec: { imageCredentials: [credential] } });
+  });
+
+  it.each(['r.example.com', 'r.example.com=robot:password', '=a/b'])('refuses the credential %s', async (text) => {
+    const { exitCode, requests, stderr } = await runBerth(['run', 'shop', '--image-credential', text], {
+      handler: create,
+    });
+    expect({ exitCode, requests }).toEqual({ exitCode: 2, requests: [] });
+    expect(stderr).not.toContain(text);
+  });
+
   it('takes several containers from a file, and flags before it', async () => {
     const path = await file(
       'cpus: 1\nports:\n  - guestPort: 80\ncontainers:\n  - name: web\n  - name: side\n    image: proxy\n',

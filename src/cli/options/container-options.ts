@@ -8,11 +8,12 @@ import { nearest } from '../../api/nearest.ts';
 import { isRecord } from '../../base/is-record.ts';
 import type { Cli } from '../cli.ts';
 import { usageError } from '../exit-codes.ts';
+import { type ImageCredentialOptions, withImageCredentialOption } from './image-credential-options.ts';
 import { readTextFile } from './read-file.ts';
 import { collect } from './units.ts';
 import { parseYaml } from './yaml-file.ts';
 
-export interface ContainerOptions {
+export interface ContainerOptions extends ImageCredentialOptions {
   readonly command: readonly string[];
   readonly arg: readonly string[];
   readonly env: readonly string[];
@@ -22,7 +23,7 @@ export interface ContainerOptions {
 }
 
 export function withContainerOptions(command: Command): Command {
-  return command
+  return withImageCredentialOption(command)
     .option('--command <word>', 'for a container image: replaces its entrypoint; repeat it for each word', collect, [])
     .option('--arg <word>', 'for a container image: replaces its command; repeat it for each word', collect, [])
     .option(

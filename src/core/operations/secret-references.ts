@@ -2,7 +2,9 @@
 // something is shown.
 
 import { ApiError } from '../../api/errors.ts';
+import { readImagePrefix } from '../../api/images/image-prefix.ts';
 import type { Env } from '../../api/resources/container.ts';
+import type { ImageCredential } from '../../api/resources/image-credential.ts';
 import type { SecretReference } from '../../api/resources/secret.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
@@ -17,15 +19,17 @@ export interface NamingSpec {
   readonly env?: Env;
   readonly run?: { readonly env: Env } | undefined;
   readonly containers?: readonly { readonly env: Env }[] | undefined;
+  readonly imageCredentials?: readonly ImageCredential[] | undefined;
 }
 
 /** Every value of a secret that the spec of an instance or a job names. */
 export function secretsNamedBy(spec: NamingSpec): NamedSecret[] {
-  const { env, run, containers } = spec;
+  const { env, run, containers, imageCredentials } = spec;
   return [
     ...namedIn(env, 'spec.env'),
     ...namedIn(run?.env, 'spec.run.env'),
     ...(containers ?? []).flatMap((container, i) => namedIn(container.env, `spec.containers[${i}].env`)),
+    ...(imageCredentials ?? []).map(({ secret, key }, i) => ({ secret, key, field: `spec.imageCredentials[${i}]` })),
   ];
 }
 
@@ -38,8 +42,16 @@ function namedIn(env: Env | undefined, at: string): NamedSecret[] {
   return named;
 }
 
-/** Throws `InvalidRequest` for a secret that is not in the project, or a value that it does not have. */
+/**
+ * Throws `InvalidRequest` for a secret that is not in the project, a value that it does not have, or a credential that could not be used.
+ */
 export function assertSecretsExist(snapshot: Snapshot, project: string, spec: NamingSpec): void {
+  for (const [i, credential] of (spec.imageCredentials ?? []).entries()) {
+    const [field, fault] = faultOf(credential) ?? [];
+    if (fault === undefined) continue;
+    const at = `spec.imageCredentials[${i}].${field}`;
+    throw new ApiError('InvalidRequest', `${at}: ${fault}`, { field: at });
+  }
   for (const { secret, key, field } of secretsNamedBy(spec)) {
     const found = snapshot.get('secret', keys.secret(project, secret))?.value;
     if (!found)
@@ -57,6 +69,15 @@ export function assertSecretsExist(snapshot: Snapshot, project: string, spec: Na
       );
     }
   }
+}
+
+function faultOf({ prefix, username }: ImageCredential): readonly [field: string, fault: string] | undefined {
+  const read = readImagePrefix(prefix);
+  if (!read.ok) return ['prefix', `"${prefix}" is no prefix of images: ${read.fault}`];
+  if (read.place.inClear) return ['prefix', `${prefix} is plain HTTP to another machine; use https:`];
+  if (read.place.protocol === 'registry' && username === undefined)
+    return ['username', 'a registry takes a user name with the password, also with a token in its place; set username'];
+  return undefined;
 }
 
 /** The values of a secret; undefined: there is none. */

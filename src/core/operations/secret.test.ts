@@ -133,6 +133,20 @@ describe('a reference', () => {
     expect(() => createInstance(cache, input, ctx)).toThrow(message);
   });
 
+  it.each([
+    ['without a registry', { prefix: 'team' }, 'spec.imageCredentials[0].prefix'],
+    ['of a registry without a user name', { prefix: 'r.example.com' }, 'spec.imageCredentials[0].username'],
+    ['that would cross in clear', { prefix: 'http://i.example.com' }, 'spec.imageCredentials[0].prefix'],
+    ['without the value', { prefix: 'https://i.example.com', key: 'none' }, 'spec.imageCredentials[0]'],
+    ['of a missing secret', { prefix: 'https://i.example.com', secret: 'none' }, 'spec.imageCredentials[0]'],
+  ])('of an image credential %s is refused', (_, change, field) => {
+    create();
+    const credential = { secret: 'db', key: 'password', ...change };
+    const { spec } = testInstance('a', { imageCredentials: [credential] });
+    const input = { project: 'default', name: 'a', labels: {}, spec };
+    expect(() => createInstance(cache, input, ctx)).toThrow(expect.objectContaining({ field }));
+  });
+
   it('does not reach a secret of another project', () => {
     create();
     const { spec } = testInstance('a', { run });

@@ -82,6 +82,26 @@ it('reaches the host of the guest that names it, and no answer about the instanc
   expect(JSON.stringify(shown)).not.toContain(planted);
 });
 
+it('reaches the host as the credential of an image, and no answer', async () => {
+  const { client } = server;
+  const imageCredentials = [{ prefix: 'registry.example.com/team', username: 'robot', secret: 'db', key: 'password' }];
+  await client.create('instance', { metadata: { name: 'c' }, spec: { image: 'tiny', imageCredentials } });
+  await expect.poll(async () => (await client.get('instance', 'c')).status.host).toMatch(/^h[12]$/);
+  const { spec, status } = await client.get('instance', 'c');
+  expect(spec.imageCredentials).toEqual(imageCredentials);
+  const agent = server.agentClient(status.host ?? '');
+  const { epoch } = await agent.register(testRegistration(status.host === 'h2' ? { machineId: 'machine-2' } : {}));
+  const over = new AbortController();
+  const { value } = await agent.assignments(epoch, over.signal)[Symbol.asyncIterator]().next();
+  over.abort();
+  const told = JSON.stringify(value);
+  expect(told).toContain(`"imageCredentials":${JSON.stringify(imageCredentials)}`);
+  expect(told).toContain(`"secrets":{"db":{"password":"${planted}"}}`);
+  const shown = [await client.get('instance', 'c'), await client.list('instance'), await client.explain('c')];
+  expect(JSON.stringify(shown)).not.toContain(planted);
+  await expect(client.delete('secret', 'db')).rejects.toMatchObject({ code: 'Conflict' });
+});
+
 it('is refused to an instance that names what does not exist', async () => {
   const env = { X: { secret: 'none', key: 'k' } };
   await expect(

@@ -8,7 +8,7 @@ import type { GuestFailure, LedgerEntry } from '../../ledger/ledger.ts';
 import { codeOf, driverMissing, fail, failUnlessRecorded } from '../failure.ts';
 import { releaseVolumes, takeVolumes } from '../guest-volumes.ts';
 import type { GuestParts } from '../parts.ts';
-import { lacksValues, withValues } from '../secret-values.ts';
+import { credentialsWithValues, lacksValues, withValues } from '../secret-values.ts';
 
 export async function create(parts: GuestParts, entry: LedgerEntry): Promise<Step> {
   const { assignment } = entry;
@@ -73,6 +73,7 @@ interface Given {
 function specOf(assignment: Assignment, { image, volumes, program }: Given): GuestSpec {
   const { instanceId, incarnation, name, project, hostname, cpus, memoryMiB, diskGiB, imageName } = assignment;
   const { ports, sshKeys, userData, containers, secrets } = assignment;
+  const imageCredentials = credentialsWithValues(assignment);
   return {
     instanceId,
     incarnation,
@@ -91,6 +92,7 @@ function specOf(assignment: Assignment, { image, volumes, program }: Given): Gue
     ...(containers === undefined
       ? {}
       : { containers: containers.map((each) => ({ ...each, env: withValues(each.env, secrets) })) }),
+    ...(imageCredentials === undefined ? {} : { imageCredentials }),
     ...(volumes.length === 0 ? {} : { volumes }),
   };
 }

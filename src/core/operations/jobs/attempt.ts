@@ -17,7 +17,7 @@ export function imageWordOf({ image, label }: Pick<JobSpec, 'image' | 'label'>):
 
 /** `avoidHosts`: where earlier attempts failed for a reason that was not theirs. */
 export function attemptSpec(spec: JobSpec, avoidHosts: readonly string[] = []): InstanceSpec {
-  const { size, cpus, memoryMiB, diskGiB, driver, script, repo, env, artifacts, priority } = spec;
+  const { size, cpus, memoryMiB, diskGiB, driver, script, repo, env, artifacts, priority, imageCredentials } = spec;
   return {
     image: imageWordOf(spec),
     ...(size === undefined ? {} : { size }),
@@ -25,6 +25,7 @@ export function attemptSpec(spec: JobSpec, avoidHosts: readonly string[] = []): 
     ...(memoryMiB === undefined ? {} : { memoryMiB }),
     ...(diskGiB === undefined ? {} : { diskGiB }),
     ...(priority === undefined ? {} : { priority }),
+    ...(imageCredentials === undefined ? {} : { imageCredentials }),
     powerState: 'running',
     restartPolicy: 'Never',
     exclusive: false,
