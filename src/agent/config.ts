@@ -77,6 +77,13 @@ export const AgentConfig = Type.Object(
           'unix socket of podman or Docker: a path, or unix:///PATH; default: DOCKER_HOST, then /run/podman/podman.sock or /var/run/docker.sock',
       }),
     ),
+    containerNetwork: Type.Optional(
+      Type.String({
+        pattern: '^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$',
+        description:
+          'a network of the container engine for guests that are containers: on it they reach neither their host (but for hostPortsReached), nor link-local addresses, nor each other; default: the network of the engine, which is open',
+      }),
+    ),
     imageCacheGiBMax: Type.Optional(
       Type.Integer({
         minimum: 1,
@@ -162,7 +169,7 @@ export const AgentConfig = Type.Object(
       default: [],
       maxItems: 256,
       description:
-        'TCP ports of this host that guests of the driver qemu on the network user reach, at 10.0.2.2 and all its addresses; others are closed to those that run as users of their own',
+        'TCP ports of this host that guests of the driver qemu on the network user reach, at 10.0.2.2 and all its addresses, and containers on containerNetwork; others are closed to those that run as users of their own',
     }),
     userPrivateAddresses: Type.Enum(['allow', 'deny'], {
       default: 'allow',

@@ -220,7 +220,7 @@ export async function startAgent(
         await running.stop();
         await Promise.all(background);
         access.close();
-        if (refused) await leaveHost([guards.hostGuard, guards.networkGuard, network], log);
+        if (refused) await leaveHost([guards.hostGuard, guards.networkGuard, guards.containerGuard, network], log);
         await claimed.release();
       },
     };
@@ -406,7 +406,7 @@ async function openDrivers(
     pretended,
     vendorData,
     users,
-    guards: { hostGuard, networkGuard },
+    guards: { hostGuard, networkGuard, containerGuard },
     passable,
   }: {
     readonly registry: typeof driverRegistry;
@@ -446,6 +446,9 @@ async function openDrivers(
         ...(users === undefined ? {} : { users }),
         ...(hostGuard === undefined ? {} : { hostGuard }),
         engineSocket: { configured: config.containerEngine, dockerHost: environment()['DOCKER_HOST'] },
+        ...(config.containerNetwork === undefined || containerGuard === undefined
+          ? {}
+          : { containerNetwork: { name: config.containerNetwork, guard: containerGuard } }),
         libvirt: {
           uri: config.libvirtUri,
           network: config.libvirtNetwork,

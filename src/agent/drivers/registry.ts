@@ -8,6 +8,7 @@ import type { Prng } from '../../base/prng.ts';
 import type { CredentialFor } from '../images/credentials/image-credentials.ts';
 import type { ImageCache } from '../images/image-cache.ts';
 import type { HostGuard } from '../network/host-guard.ts';
+import type { ContainerNetwork } from './container/container-config.ts';
 import type { HostNetwork } from '../network/host-network.ts';
 import type { VolumeDisk } from '../volumes/files/memory-volume-files.ts';
 import { createContainerDriver } from './container/driver.ts';
@@ -45,6 +46,8 @@ export interface DriverContext {
   readonly zones?: ZonesSettings;
   /** Where the container engine listens, when that was said. */
   readonly engineSocket: EngineSocketOptions;
+  /** Which network of the engine guests are on. Absent: its own. */
+  readonly containerNetwork?: ContainerNetwork;
   /** Of this host, for drivers whose guests can be connected to it. Absent: networks of their own. */
   readonly network?: HostNetwork;
   /** Of this host's operator, for cloud-init in its virtual machines. */
@@ -65,7 +68,8 @@ export const drivers: Readonly<Record<string, (context: DriverContext) => Driver
     assert(context.zones !== undefined, 'the driver zones has its settings'); // checked with the configuration
     return createZonesDriver({ ...context, settings: context.zones });
   },
-  container: ({ engineSocket: socket, ...context }) => createContainerDriver({ ...context, socket }),
+  container: ({ engineSocket: socket, containerNetwork: ownNetwork, ...context }) =>
+    createContainerDriver({ ...context, socket, ...(ownNetwork === undefined ? {} : { ownNetwork }) }),
   libvirt: ({ libvirt, network: hostNetwork, ...context }) =>
     createLibvirtDriver({ ...context, ...libvirt, ...(hostNetwork === undefined ? {} : { hostNetwork }) }),
   fake({ clock, prng, pretendedVolumes: disk }) {

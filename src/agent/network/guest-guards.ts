@@ -5,12 +5,14 @@ import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { GuestUsers } from '../host/guest-user.ts';
+import { ContainerGuard } from './container-guard.ts';
 import { createHostGuard, type HostGuard } from './host-guard.ts';
 import { hostGuardTable } from './host-guard-rules.ts';
 
 export interface GuestGuards {
   readonly hostGuard?: HostGuard;
   readonly networkGuard?: HostGuard;
+  readonly containerGuard?: ContainerGuard;
 }
 
 /** The settings of the agent that its guards depend on. */
@@ -19,10 +21,11 @@ interface GuardSettings {
   readonly hostPortsReached: readonly number[];
   readonly userPrivateAddresses: 'allow' | 'deny';
   readonly drivers: readonly string[];
+  readonly containerNetwork?: string | undefined;
 }
 
 export function guestGuards(
-  { dataDirectory, hostPortsReached, userPrivateAddresses, drivers }: GuardSettings,
+  { dataDirectory, hostPortsReached, userPrivateAddresses, drivers, containerNetwork }: GuardSettings,
   {
     agentId,
     userId,
@@ -62,5 +65,15 @@ export function guestGuards(
           }),
         }
       : {}),
+    ...(containerNetwork === undefined
+      ? {}
+      : {
+          containerGuard: new ContainerGuard({
+            table: `${table}_containers`,
+            ports: hostPortsReached,
+            rulesFile: join(dataDirectory, 'container-guard.nft'),
+            clock,
+          }),
+        }),
   };
 }

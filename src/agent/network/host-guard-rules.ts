@@ -33,7 +33,7 @@ interface Ranges {
 }
 
 /** The last of each family are no link-local ones: there, too, large clouds have their metadata services. */
-const linkLocal: Ranges = {
+export const linkLocal: Ranges = {
   ip: ['169.254.0.0/16', '224.0.0.0/24', '100.100.100.200'],
   ip6: ['fe80::/10', 'ff02::/16', 'fd00:ec2::254'],
 };

@@ -3,6 +3,7 @@
 
 import { type ContainerReference, engineReference, readContainerReference } from '../../../api/container-reference.ts';
 import type { GuestPort } from '../../../api/agent-protocol.ts';
+import type { ContainerGuard } from '../../network/container-guard.ts';
 import type { GuestContainer, GuestSpec } from '../driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
 
@@ -42,6 +43,12 @@ const dropped = ['AUDIT_WRITE', 'MKNOD', 'NET_RAW'];
 const processesMax = 4096; // limits a fork bomb; servers have fewer than a thousand threads per core
 const logBytesMax = 8 * 1024 * 1024; // kept by the engine until the agent has read it
 
+/** A network of the engine that is closed to guests. */
+export interface ContainerNetwork {
+  readonly name: string;
+  readonly guard: Pick<ContainerGuard, 'close'>;
+}
+
 export interface ContainerPlace {
   readonly directory: string;
   /** The engine's own id: a name may be moved to another image. */
@@ -50,6 +57,10 @@ export interface ContainerPlace {
   readonly bindAddress: string;
   /** The reserved ports; published by the first container. */
   readonly ports: readonly GuestPort[];
+  /** The name of a network of the engine, for the first container. Absent: the engine's. */
+  readonly network?: string | undefined;
+  /** The engine gives interfaces link-local addresses of IPv6, by which guests would reach each other. */
+  readonly hasLinkLocal?: boolean;
   /** The first container's id, for the others. */
   readonly networkOf?: string;
 }
@@ -74,7 +85,11 @@ export function containerConfig(spec: GuestSpec, container: GuestContainer, plac
       : {}),
     HostConfig: {
       ...(place.networkOf === undefined
-        ? { PortBindings: portBindings(place) }
+        ? {
+            PortBindings: portBindings(place),
+            ...(place.network === undefined ? {} : { NetworkMode: place.network }),
+            ...(place.hasLinkLocal ? { Sysctls: { 'net.ipv6.conf.eth0.disable_ipv6': '1' } } : {}),
+          }
         : { NetworkMode: `container:${place.networkOf}` }),
       NanoCpus: Math.round((container.cpus ?? spec.cpus) * 1e9),
       Memory: memoryBytes,

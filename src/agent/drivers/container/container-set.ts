@@ -1,11 +1,10 @@
 // The containers of a guest as a set on the engine: created, killed and removed together. A container without our labels is
 // never touched.
 
-import type { GuestPort } from '../../../api/agent-protocol.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import type { GuestContainer, GuestSpec } from '../driver.ts';
-import { containerConfig, containerName, labels, referenceText } from './container-config.ts';
+import { type ContainerPlace, containerConfig, containerName, labels, referenceText } from './container-config.ts';
 import type { Engine } from './engine.ts';
 import type { EngineContainer, ListedContainer } from './engine-answers.ts';
 import { asDriverError, createError } from './engine-failures.ts';
@@ -60,7 +59,7 @@ async function kill(engine: Engine, { Id, State }: ListedContainer): Promise<voi
 export async function createAll(
   engine: Engine,
   { spec, images }: Creation,
-  to: { readonly directory: string; readonly ports: readonly GuestPort[]; readonly bindAddress: string },
+  to: Pick<ContainerPlace, 'directory' | 'ports' | 'bindAddress' | 'network' | 'hasLinkLocal'>,
 ): Promise<void> {
   const { instanceId } = spec;
   let networkOf: string | undefined;

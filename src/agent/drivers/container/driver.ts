@@ -7,7 +7,7 @@ import type { CredentialFor } from '../../images/credentials/image-credentials.t
 import type { Driver } from '../driver.ts';
 import { createVmDriver } from '../guest-life/driver.ts';
 import type { VmDriverOptions } from '../guest-life/hands.ts';
-import { withContainers } from './container-config.ts';
+import { type ContainerNetwork, withContainers } from './container-config.ts';
 import { EngineClient } from './engine-client.ts';
 import { EngineError } from './engine-http.ts';
 import { type EngineSocketOptions, findEngineSocket } from './engine-socket.ts';
@@ -18,10 +18,12 @@ export type ContainerDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 
   readonly prng: Prng;
   readonly imageCredentials?: CredentialFor;
   readonly socket: EngineSocketOptions;
+  /** Absent: the engine's. */
+  readonly ownNetwork?: ContainerNetwork;
 };
 
 export function createContainerDriver(options: ContainerDriverOptions): Driver {
-  const { clock, prng, log, bindAddress = '127.0.0.1', imageCredentials } = options;
+  const { clock, prng, log, bindAddress = '127.0.0.1', imageCredentials, ownNetwork } = options;
   const engine = new EngineClient({
     clock,
     socketPath: async () => {
@@ -35,7 +37,7 @@ export function createContainerDriver(options: ContainerDriverOptions): Driver {
   const driver = createVmDriver({
     ...options,
     createHypervisor: ({ root }) => {
-      hypervisor = new GroupHypervisor({ engine, watch, clock, log, bindAddress, imageCredentials, root });
+      hypervisor = new GroupHypervisor({ engine, watch, clock, log, bindAddress, imageCredentials, ownNetwork, root });
       return hypervisor;
     },
   });

@@ -60,6 +60,17 @@ export const Container = Type.Object({
 });
 export type EngineContainer = Static<typeof Container>;
 
+export const Network = Type.Object({
+  Id: Type.String(),
+  Driver: Type.String(),
+  Options: Nullable(Labels),
+  IPAM: Type.Object({
+    Config: Nullable(Type.Array(Type.Object({ Subnet: Type.String(), Gateway: Type.Optional(Type.String()) }))),
+  }),
+});
+
+export const PodmanNetwork = Type.Object({ network_interface: Type.String() });
+
 export const Listed = Type.Array(
   Type.Object({ Id: Type.String({ minLength: 1 }), State: Type.Optional(Type.String()), Labels: Nullable(Labels) }),
 );

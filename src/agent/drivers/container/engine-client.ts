@@ -5,6 +5,7 @@ import { type Static, Type } from 'typebox';
 import { Check } from 'typebox/value';
 import type { Clock } from '../../../base/clock.ts';
 import type { Credential } from '../../images/credentials/image-credentials.ts';
+import type { ContainerBridge } from '../../network/container-guard.ts';
 import type { Engine, EngineVersion, LogRange, PathLook } from './engine.ts';
 import * as answers from './engine-answers.ts';
 import { createEngineHttp, EngineError, type EngineHttp, type EngineUpload } from './engine-http.ts';
@@ -99,6 +100,22 @@ export class EngineClient implements Engine {
 
   async inspect(container: string): Promise<answers.EngineContainer | null> {
     return orNull((await this.#http()).json(answers.Container, { method: 'GET', path: pathOf(container, 'json') }));
+  }
+
+  async bridge(network: string): Promise<ContainerBridge | null> {
+    const path = `/networks/${encodeURIComponent(network)}`;
+    const found = await orNull((await this.#http()).json(answers.Network, { method: 'GET', path }));
+    if (found === null || found.Driver !== 'bridge') return null;
+    const subnets = (found.IPAM.Config ?? []).map(({ Subnet, Gateway }) => ({ subnet: Subnet, gateway: Gateway }));
+    const name = found.Options?.['com.docker.network.bridge.name'] ?? (await this.#bridgeName(found.Id, path));
+    return { name, subnets };
+  }
+
+  /** Only podman's own API tells its name. Docker makes it of the network's id. */
+  async #bridgeName(id: string, path: string): Promise<string> {
+    if ((await this.version()).kind === 'docker') return `br-${id.slice(0, 12)}`;
+    const call = { method: 'GET', path: `/libpod${path}/json` } as const;
+    return (await this.#connect('/v4.0.0').json(answers.PodmanNetwork, call)).network_interface;
   }
 
   async list(label: string): Promise<readonly answers.ListedContainer[]> {

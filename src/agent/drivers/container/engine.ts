@@ -3,6 +3,7 @@
 
 import type { Credential } from '../../images/credentials/image-credentials.ts';
 import type { EngineContainer, EngineEvent, EngineImage, ListedContainer, PullLine } from './engine-answers.ts';
+import type { ContainerBridge } from '../../network/container-guard.ts';
 import type { EngineUpload } from './engine-http.ts';
 import type { ExecCall, Execution } from './exec.ts';
 import type { Frame } from './frames.ts';
@@ -48,6 +49,8 @@ export interface Engine {
   /** Removes the container in any state, with its anonymous volumes. Does nothing when it does not exist. */
   remove(container: string): Promise<void>;
   inspect(container: string): Promise<EngineContainer | null>;
+  /** The bridge of a network; null: there is no such network, or it has another driver. */
+  bridge(network: string): Promise<ContainerBridge | null>;
   /** All containers with this label, running or not. */
   list(label: string): Promise<readonly ListedContainer[]>;
   /** Each frame begins with a time and a space; podman's times have whole seconds. */

@@ -6,7 +6,7 @@ import type { Accelerator, GuestPort } from '../../../api/agent-protocol.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import { createSharedWork } from '../../../base/concurrency/shared-work.ts';
-import type { DriverError } from '../../host/driver-error.ts';
+import { DriverError } from '../../host/driver-error.ts';
 import type { GuestAccess } from '../access.ts';
 import type { Fingerprint } from '../driver.ts';
 import type { GuestRecord } from '../guest-life/guest-record.ts';
@@ -14,7 +14,14 @@ import { type CredentialFor, guestCredentialFor } from '../../images/credentials
 import { ownCredentials } from '../own-credentials.ts';
 import type { GuestsInside, Hypervisor, Machine, MakeCall, Run, RunEnd } from '../guest-life/hypervisor.ts';
 import { groupAccess } from './access.ts';
-import { containerName, labels, portName, referenceText, withContainers } from './container-config.ts';
+import {
+  type ContainerNetwork,
+  containerName,
+  labels,
+  portName,
+  referenceText,
+  withContainers,
+} from './container-config.ts';
 import { type Creation, createAll, inspectAll, killAll, removeAll } from './container-set.ts';
 import type { Engine, EngineVersion } from './engine.ts';
 import type { EngineContainer } from './engine-answers.ts';
@@ -32,6 +39,7 @@ export interface GroupHypervisorOptions {
   readonly bindAddress: string;
   /** Of the host. */
   readonly imageCredentials?: CredentialFor | undefined;
+  readonly ownNetwork?: ContainerNetwork | undefined;
   /** The guests' folder. */
   readonly root: () => Promise<string>;
 }
@@ -97,6 +105,7 @@ export class GroupHypervisor implements Hypervisor {
       await asDriverError(`cannot start ${instanceId}`, () => removeAll(this.#engine, directory));
       await this.#createAll(creation, { directory, ports });
     }
+    await this.#closeNetwork(instanceId);
     for (const name of namesOf(record)) {
       await this.#engine.start(containerName(instanceId, name)).catch(async (error: unknown) => {
         await this.#undoStart(machine, creation);
@@ -178,11 +187,31 @@ export class GroupHypervisor implements Hypervisor {
     return images;
   }
 
-  #createAll(
+  async #createAll(
     creation: Creation,
     to: { readonly directory: string; readonly ports: readonly GuestPort[] },
   ): Promise<void> {
-    return createAll(this.#engine, creation, { ...to, bindAddress: this.#options.bindAddress });
+    const { bindAddress, ownNetwork } = this.#options;
+    if (ownNetwork === undefined) return createAll(this.#engine, creation, { ...to, bindAddress });
+    // Docker gives them none on a network without IPv6.
+    const hasLinkLocal = (await this.#engine.version()).kind === 'podman';
+    return createAll(this.#engine, creation, { ...to, bindAddress, network: ownNetwork.name, hasLinkLocal });
+  }
+
+  /** Before a guest is on it. */
+  async #closeNetwork(instanceId: string): Promise<void> {
+    const { ownNetwork } = this.#options;
+    if (ownNetwork === undefined) return;
+    const { name, guard } = ownNetwork;
+    await asDriverError(`cannot start ${instanceId}`, async () => {
+      const bridge = await this.#engine.bridge(name);
+      if (bridge === null)
+        throw new DriverError(
+          'ContainerEngineFailed',
+          `the container engine has no bridge network "${name}"; create it, or change containerNetwork of the agent`,
+        );
+      await guard.close(bridge);
+    });
   }
 
   /** Containers that did start must not run alone. Those of a creation are removed: the next attempt may have other ports. */

@@ -21,6 +21,8 @@ export interface TestPodman {
   /** A connection of the test's own: the truth, past the driver. */
   readonly engine: Engine;
   load(images: readonly TestImage[]): Promise<void>;
+  /** A network beside that of the engine. Returns the first three numbers of its addresses. */
+  addNetwork(name: string): Promise<string>;
   /** The service dies, as by SIGKILL; containers run on. */
   kill(): Promise<void>;
   /** After `kill`. */
@@ -184,6 +186,8 @@ export async function startPodman({
     start,
     kill,
     load: async (images) => load(socketPath, await archiveOf(images)),
+    addNetwork: (name) =>
+      writeNetwork(join(folder, 'network'), name, createHash('sha256').update(`${folder} ${name}`).digest('hex')),
     async stop() {
       for (let left = await engine.list(labels.directory); left.length > 0; left = await engine.list(labels.directory))
         for (const { Id } of left.toReversed()) await engine.remove(Id).catch(() => {}); // one whose network others are in goes later
@@ -218,12 +222,16 @@ network_config_dir = "${network}"
     `unqualified-search-registries = []
 ${insecureRegistry === undefined ? '' : `[[registry]]\nlocation = "${insecureRegistry}"\ninsecure = true\n`}`,
   );
-  // Each has its own bridge and addresses.
+  await writeNetwork(network, 'podman', id);
+}
+
+/** Each has its own bridge and addresses. */
+async function writeNetwork(directory: string, name: string, id: string): Promise<string> {
   const subnet = `10.${200 + (Number.parseInt(id.slice(0, 4), 16) % 50)}.${Number.parseInt(id.slice(4, 6), 16)}`;
   await writeFile(
-    join(network, 'podman.json'),
+    join(directory, `${name}.json`),
     JSON.stringify({
-      name: 'podman',
+      name,
       id,
       driver: 'bridge',
       network_interface: `berth${id.slice(0, 8)}`,
@@ -235,6 +243,7 @@ ${insecureRegistry === undefined ? '' : `[[registry]]\nlocation = "${insecureReg
       ipam_options: { driver: 'host-local' },
     }),
   );
+  return subnet;
 }
 
 /** As `docker save` writes them: one layer for all. */
