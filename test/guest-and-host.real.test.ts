@@ -63,6 +63,9 @@ describe.skipIf(reason !== undefined)(`a guest on its own network${reason ? ` ($
       ([name, host, port]) =>
         `if sleep 2 | timeout 10 nc ${host} ${port} | grep -q host; then echo "${name}: reached"; else echo "${name}: refused"; fi`,
     );
+    script.push(
+      `if wget -T 10 -qO- http://10.0.2.2:${new URL(fleet.url).port}/healthz; then echo "control plane: reached"; else echo "control plane: refused"; fi`,
+    );
     await fleet.client.create('instance', {
       metadata: { name: 'web' },
       spec: {
@@ -77,6 +80,7 @@ describe.skipIf(reason !== undefined)(`a guest on its own network${reason ? ` ($
     for await (const piece of fleet.client.log('web')) console += new TextDecoder().decode(piece);
     expect(console).toContain('loopback: refused');
     expect(console).toContain('allowed: reached');
+    expect(console).toContain('control plane: refused');
     if (ownAddress !== undefined) expect(console).toContain('address: refused');
 
     const port = status.guest?.ports[0]?.hostPort ?? 0;
