@@ -68,6 +68,16 @@ const ambient: readonly (readonly [RegExp, string])[] = [
   [/(?<![.\w])process\./, 'touches the process; take what it needs as an argument'],
   [/(?<![.\w])fetch\(/, 'calls the global fetch; take fetch as an argument'],
 ];
+/** Where requests come in: what is written there has a caller, whose rights are asked and whose name the audit log needs. */
+const waysIn = /^server\/(http|intake|oidc)\/|^server\/.*-routes\.ts$/;
+const withoutCaller = /\bdecide(All)?AndCommit\b|\bcommitter\.(submit|enqueue)\b/;
+/** `decideFor` itself; reports of agents; tickets and times of use, which no caller asks for. */
+const mayDecideWithoutCaller = new Set([
+  'server/http/on-behalf.ts',
+  'server/http/routes/agent-routes.ts',
+  'server/http/guest-access.ts',
+  'server/http/identity/token-uses.ts',
+]);
 const castInCode = /[\w)\]}'] as (?!const\b)(?![\w$]+ *(,|}|$))[\w({[]|[)\]}] as (?!const\b)\w/;
 const kebabCase = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/;
 const emptyNames = /^(utils?|helpers?|common|manager|misc)\b/;
@@ -160,6 +170,8 @@ function faultsOf(path: string, source: string): string[] {
         for (const [pattern, rule] of ambient) if (pattern.test(text)) fault(index + 1, rule);
         if (castInCode.test(text.replace(/`[^`]*`/g, '')) && !/\/[/*]/.test(source.split('\n')[index] ?? ''))
           fault(index + 1, 'an `as` is for tests and codecs; a comment on its line says why it holds');
+        if (waysIn.test(path) && !mayDecideWithoutCaller.has(path) && withoutCaller.test(text))
+          fault(index + 1, 'writes without its caller; take decideFor of server/http/on-behalf.ts');
         if (path.startsWith('core/') && /\b(async|await|Promise)\b/.test(text))
           fault(index + 1, 'core/ is synchronous: a decision never waits');
       }
@@ -264,6 +276,18 @@ describe('the rules see', () => {
       'may not import node:fs',
     ],
     ['async in core', 'core/a.ts', 'export async function x() {}', 'core/ is synchronous'],
+    [
+      'a route that writes without a caller',
+      'server/tls/a-routes.ts',
+      'await decideAndCommit(decider, decide);',
+      'writes without its caller',
+    ],
+    [
+      'an intake that writes without a caller',
+      'server/intake/a.ts',
+      'decider.committer.submit(plan);',
+      'writes without its caller',
+    ],
     ['the clock', 'server/a.ts', 'const now = Date.now();', 'reads the clock'],
     ['a date of now', 'server/a.ts', 'const now = new Date();', 'reads the clock'],
     ['a timer', 'agent/a.ts', 'setTimeout(() => {}, 1);', 'sets a timer'],
