@@ -31,6 +31,14 @@ export const ProjectSpec = Type.Object(
         description: 'the highest priority its instances may have; default 1000',
       }),
     ),
+    pools: Type.Optional(
+      Type.Array(Name, {
+        minItems: 1,
+        maxItems: 64,
+        uniqueItems: true,
+        description: 'its instances, jobs and tasks must name one of these pools; default: any pool, or none',
+      }),
+    ),
   },
   { additionalProperties: false },
 );

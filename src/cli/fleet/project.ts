@@ -20,6 +20,7 @@ interface ProjectOptions {
   readonly quota: readonly string[];
   readonly guarantee: readonly string[];
   readonly priorityMax?: string;
+  readonly pool: readonly string[];
   readonly description?: string;
 }
 
@@ -71,13 +72,14 @@ function showCommand(cli: Cli): Command {
       });
       const { charged } = await usageOf(client, name);
       if (output === 'json' || output === 'yaml') return printValue(cli, output, { ...project, charged });
-      const { weight, quota = {}, guarantee = {}, priorityMax, description } = project.spec;
+      const { weight, quota = {}, guarantee = {}, priorityMax, pools, description } = project.spec;
       const used = Object.entries(charged).filter(([resourceClass]) => quota[resourceClass] === undefined);
       const lines = fieldLines([
         ['name', name],
         ['description', description || undefined],
         ['weight', String(weight)],
         ['priority', priorityMax === undefined ? undefined : `${priorityMax} at most`],
+        ['pools', pools && `${pools.join(', ')} only`],
         ...Object.entries(quota).map(([resourceClass, most]): [string, string] => [
           'quota',
           `${resourceClass}  ${charged[resourceClass] ?? 0} of ${most}`,
@@ -99,6 +101,7 @@ function withOptions(command: Command): Command {
     .option('--quota <CLASS=amount>', 'VCPU=64, MEMORY_MB=65536, INSTANCES=20; may be repeated', collect, [])
     .option('--guarantee <CLASS=amount>', 'never preempted for higher priorities; may be repeated', collect, [])
     .option('--priority-max <number>', 'the highest priority its instances may have')
+    .option('--pool <name>', 'a pool that it may use, and no others; "" for any; may be repeated', collect, [])
     .option('--description <text>', 'free text');
 }
 
@@ -143,8 +146,9 @@ function rmCommand(cli: Cli): Command {
     });
 }
 
-function changed(spec: ProjectSpec, options: ProjectOptions): ProjectSpec {
+function changed({ pools: before, ...spec }: ProjectSpec, options: ProjectOptions): ProjectSpec {
   const { weight, quota, guarantee, priorityMax, description } = options;
+  const pools = options.pool.length === 0 ? before : poolsOf(options.pool);
   return {
     ...spec,
     ...(weight === undefined ? {} : { weight: parseWeight(weight) }),
@@ -153,8 +157,16 @@ function changed(spec: ProjectSpec, options: ProjectOptions): ProjectSpec {
     ...(priorityMax === undefined
       ? {}
       : { priorityMax: parseInteger('--priority-max', priorityMax, { min: -1000, max: 1000 }) }),
+    ...(pools === undefined ? {} : { pools }),
     ...(description === undefined ? {} : { description }),
   };
+}
+
+/** Undefined: any pool. */
+function poolsOf(names: readonly string[]): string[] | undefined {
+  if (!names.includes('')) return [...new Set(names)];
+  if (names.length === 1) return undefined;
+  throw usageError('--pool cannot be empty beside others', 'name the pools, or give --pool "" alone for any pool');
 }
 
 function parseWeight(text: string): number {

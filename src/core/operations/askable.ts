@@ -25,8 +25,26 @@ export function assertAskable(snapshot: Snapshot, { project, labels, spec }: Ask
   assertPortsDiffer(spec);
   assertContainers(snapshot, spec);
   if (spec.volumes !== undefined) assertVolumes(snapshot, { project, spec });
+  assertPoolOfProject(snapshot, project, spec.placement.pool);
   assertHostDemand(snapshot, spec);
   assertPlacementRules(snapshot, { project, labels, placement: spec.placement });
+}
+
+/**
+ * A project that lists pools uses no others. One of them must be named: without a pool, any host could be chosen. Asked before whether the
+ * pool exists, so that the answer is the same for a pool that does not.
+ */
+function assertPoolOfProject(snapshot: Snapshot, project: string, pool: string | undefined): void {
+  const pools = snapshot.get('project', keys.project(project))?.value.spec.pools;
+  if (pools === undefined || (pool !== undefined && pools.includes(pool))) return;
+  const fault =
+    pool === undefined
+      ? `project "${project}" may use some pools only, so one must be named`
+      : `project "${project}" may not use pool "${pool}"`;
+  throw new ApiError('InvalidRequest', `${fault}; "berth project show ${project}" lists those it may use`, {
+    field: 'spec.placement.pool',
+    details: { reason: 'PoolNotPermitted' },
+  });
 }
 
 /** The image and the size must exist. */

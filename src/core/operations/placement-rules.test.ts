@@ -4,7 +4,17 @@ import { describe, expect, it } from 'vitest';
 import { InstanceSpec } from '../../api/resources/instance.ts';
 import { GroupSpec } from '../../api/resources/group.ts';
 import { parse } from '../../api/parse.ts';
-import { addRecord, commitPlan, testCache, testContext, testGroup, testImage, testInstance } from '../testing.ts';
+import {
+  addRecord,
+  commitPlan,
+  testCache,
+  testContext,
+  testGroup,
+  testImage,
+  testInstance,
+  testHost,
+  testProject,
+} from '../testing.ts';
 import { createInstance, replaceInstance } from './instance.ts';
 import { createPlainResource, deletePlainResource, replacePlainResource } from './plain-resource.ts';
 
@@ -21,6 +31,40 @@ function refusalOf(placement: unknown, labels: Record<string, string> = { app: '
 }
 
 const to = { app: 'db' };
+
+describe('a project that lists the pools it may use', () => {
+  const fleet = [
+    testImage(),
+    ...testHost('a', { spec: { pool: 'edge' } }),
+    ...testHost('b', { spec: { pool: 'core' } }),
+    testProject('web', { pools: ['edge'] }),
+  ];
+  const rows: [name: string, project: string, placement: object, answer: string][] = [
+    ['one of its pools', 'web', { pool: 'edge' }, 'accepted'],
+    ['another pool', 'web', { pool: 'core' }, 'project "web" may not use pool "core"'],
+    [
+      'a pool that does not exist, with the same answer',
+      'web',
+      { pool: 'cor' },
+      'project "web" may not use pool "cor"',
+    ],
+    ['no pool', 'web', {}, 'project "web" may use some pools only, so one must be named'],
+    ['any pool for another project', 'api', { pool: 'core' }, 'accepted'],
+    ['no pool for another project', 'api', {}, 'accepted'],
+  ];
+  it.each(rows)('answers for %s', (_name, project, placement, answer) => {
+    const spec = parse(InstanceSpec, { image: 'tiny', placement }, 'spec');
+    const create = () => createInstance(testCache(fleet), { project, name: 'a', labels: {}, spec }, testContext());
+    if (answer === 'accepted') expect(create().changed).toBe(true);
+    else
+      expect(create).toThrow(
+        expect.objectContaining({
+          field: 'spec.placement.pool',
+          message: `${answer}; "berth project show web" lists those it may use`,
+        }),
+      );
+  });
+});
 
 describe('rules about neighbours', () => {
   const rows: [name: string, placement: object, answer: RegExp][] = [
