@@ -17,6 +17,7 @@ interface Layer {
 const layers: Record<string, Layer> = {
   base: { folders: [], node: false, packages: [] },
   'base/message-line.ts': { folders: [], node: true, packages: ['ws'] },
+  'base/net': { folders: [], node: true, packages: [] },
   'base/tls': { folders: [], node: true, packages: [] },
   'base/system.ts': { folders: [], node: true, packages: ['pino'] },
   api: { folders: ['base'], node: false, packages: ['typebox'] },

@@ -32,6 +32,7 @@ export const accessResources = [
   'group',
   'volume',
   'secret',
+  'webhook',
   'event',
   'image',
   'size',
@@ -112,6 +113,7 @@ const user = {
 
 const projectAdmin = {
   ...user,
+  webhook: ['read', 'create', 'update', 'delete'],
   instance: [...user.instance, 'read-user-data'],
   priority: ['use'],
   project: ['read', 'update'],

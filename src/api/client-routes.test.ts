@@ -25,6 +25,9 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   auditLog: ({ auditLog }) => auditLog({ since: 1, who: 'ci', object: 'web', limit: 1, continue: '2' }),
   checkAuditLog: ({ checkAuditLog }) => checkAuditLog(),
   masterKeys: ({ masterKeys }) => masterKeys(),
+  webhookDeliveries: ({ webhookDeliveries }) => webhookDeliveries('w', { project: 'p' }),
+  resendDelivery: ({ resendDelivery }) => resendDelivery('w', 'evt_1', { project: 'p' }),
+  testWebhook: ({ testWebhook }) => testWebhook('w', { project: 'p' }),
   hostToken: ({ hostToken }) => hostToken('h1'),
   createToken: ({ createToken }) =>
     createToken({ metadata: { name: 'ci', labels: {} }, spec: { description: '', role: 'viewer' } }),

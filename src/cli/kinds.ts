@@ -11,6 +11,7 @@ import type { Kind, ResourceByKind } from '../api/resources/index.ts';
 import type { Pool } from '../api/resources/pool.ts';
 import type { Project } from '../api/resources/project.ts';
 import type { Role } from '../api/resources/role.ts';
+import type { Webhook } from '../api/resources/webhook.ts';
 import type { Secret } from '../api/resources/secret.ts';
 import type { Size } from '../api/resources/size.ts';
 import type { Task } from '../api/resources/task.ts';
@@ -51,6 +52,7 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   role: roleColumns,
   binding: bindingColumns,
   secret: secretColumns,
+  webhook: webhookColumns,
   event: eventColumns,
 };
 
@@ -69,6 +71,7 @@ export const kinds: readonly Kind[] = [
   'role',
   'binding',
   'secret',
+  'webhook',
   'event',
 ];
 const shortNames: Readonly<Record<string, Kind>> = { vm: 'instance', vms: 'instance', inst: 'instance', img: 'image' };
@@ -314,6 +317,20 @@ function tokenColumns({ nowMs }: ViewFacts): Column<Token>[] {
     {
       header: 'LAST USE',
       value: ({ status: { lastUsedAtMs } }) => (lastUsedAtMs === undefined ? 'never' : age(nowMs - lastUsedAtMs)),
+    },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+  ];
+}
+
+function webhookColumns({ nowMs }: ViewFacts): Column<Webhook>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'URL', importance: 'major', value: ({ spec }) => spec.url },
+    { header: 'EVENTS', value: ({ spec }) => spec.events.join(',') },
+    {
+      header: 'STATE',
+      value: ({ spec, status }) => (status.disabled ? 'disabled' : spec.paused ? 'paused' : 'active'),
+      paint: (cell, { status }, colours) => (status.disabled ? colours.red(cell) : cell),
     },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
   ];

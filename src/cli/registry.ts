@@ -238,6 +238,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./access/secret.ts')).secretCommand,
   },
   {
+    name: 'webhook',
+    group: fleet,
+    summary: 'Webhooks: where events of a project are sent',
+    load: async () => (await import('./access/webhook.ts')).webhookCommand,
+  },
+  {
     name: 'project',
     group: fleet,
     summary: 'Projects: tenants, their weights and their limits',

@@ -256,6 +256,12 @@ export const ServerConfig = Type.Object(
       maxItems: 256,
       description: 'rules by which tokens of CI systems are accepted; in the configuration file only',
     }),
+    webhookAllow: Type.Array(Type.String({ maxLength: 64 }), {
+      default: [],
+      maxItems: 256,
+      description:
+        'addresses outside the open network that webhooks may be sent to, also over plain HTTP: subnets, with a port where only that is meant: [10.1.0.0/16:8443]',
+    }),
     mcp: Type.Enum(['off', 'read', 'write'], {
       default: 'off',
       description: 'serve the Model Context Protocol at /mcp; read: with tools that change nothing: docs/mcp.md',

@@ -44,6 +44,8 @@ import { RunFiles } from './runs/run-files.ts';
 import type { Amqp } from './intake/amqp/amqp.ts';
 import { startAmqp } from './intake/start-amqp.ts';
 import { mcpSettingsOf } from './mcp/start-mcp.ts';
+import { createPost } from './outbox/webhooks/post.ts';
+import { ReceiverGuard } from './outbox/webhooks/receiver-guard.ts';
 import { readLogin } from './oidc/start-login.ts';
 import { Outside } from './outside.ts';
 import { sealingOf } from './sealing/server-sealing.ts';
@@ -130,6 +132,7 @@ async function start(
       ...(login === undefined ? {} : { login }),
       mcp: mcpSettingsOf(config),
       scheduleTtlMs: config.scheduleTtlMs,
+      post: createPost(new ReceiverGuard(config.webhookAllow), clock),
       ...(secure ? { joining: joinPartsOf(config) } : {}),
       ...(audit === undefined ? {} : { audit }),
       mint: minting(randomSecret),

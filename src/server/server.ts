@@ -44,6 +44,7 @@ import { docsPageRoute } from './http/docs-page/docs-page.ts';
 import { processRoutes } from './http/routes/process-routes.ts';
 import { queueRoutes } from './http/routes/queue-routes.ts';
 import { scheduleRoutes } from './http/routes/schedule-routes.ts';
+import { webhookRoutes } from './http/routes/webhook-routes.ts';
 import { resourceRoutes } from './http/routes/resource-routes.ts';
 import { runFileRoutes } from './http/routes/run-file-routes.ts';
 import { usageRoutes } from './http/routes/usage-routes.ts';
@@ -58,6 +59,8 @@ import { Hearing } from './hearing.ts';
 import { Leadership, notFollowed } from './leadership.ts';
 import { createMetrics } from './metrics.ts';
 import { Outside } from './outside.ts';
+import type { Post } from './outbox/webhooks/post.ts';
+import { Webhooks } from './outbox/webhooks/webhooks.ts';
 import { CommitStatuses } from './outbox/statuses/statuses.ts';
 import type { RunFiles } from './runs/run-files.ts';
 import type { ServerSealing } from './sealing/server-sealing.ts';
@@ -89,6 +92,8 @@ export interface ServerParts {
   readonly mint?: MintToken;
   /** Logins by ID tokens; absent: none. */
   readonly login?: LoginParts;
+  /** Sends to receivers of webhooks; absent: nothing is sent. */
+  readonly post?: Post;
   /** How long the room of a request to /schedule is held. Default: an hour. */
   readonly scheduleTtlMs?: number;
   /** Absent: MCP is off. */
@@ -139,6 +144,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const hearing = new Hearing({ silence: cache.silence, clock, idleMs, offlineAfterMs: policy.offlineAfterMs, log });
   hearing.start();
   const leads = (): boolean => leadership.leads;
+  const webhooks = parts.post && new Webhooks({ decider, post: parts.post, leads, log, version: parts.version });
   const statuses = parts.forges && new CommitStatuses({ decider, forges: parts.forges, leads, log });
   const leadership = new Leadership({
     decider,
@@ -151,6 +157,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     onStepDown() {
       loop.stepDown();
       statuses?.stepDown();
+      webhooks?.stepDown();
     },
   });
   leadership.start();
@@ -168,6 +175,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     revision: () => cache.revision,
     epoch: () => epochOf(cache),
   });
+  webhooks?.start();
+  if (webhooks) parts.outside?.add(webhooks);
   statuses?.start();
   if (statuses) parts.outside?.add(statuses);
   const verifier = new Verifier({ decider, log });
@@ -198,6 +207,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     async stop() {
       verifier.stop();
       await statuses?.stop();
+      await webhooks?.stop();
       hearing.stop();
       janitor.stop();
       await upkeep?.stop();
@@ -237,6 +247,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...candidateRoutes(decider),
       ...capacityRoutes(decider),
       ...scheduleRoutes({ decider, ttlMs: parts.scheduleTtlMs ?? 3_600_000 }),
+      ...webhookRoutes(decider),
       ...jobRoutes(decider),
       ...jobRequestRoutes({ decider, outside }),
       ...runFileRoutes({ decider, runFiles }),

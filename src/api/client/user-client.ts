@@ -1,6 +1,7 @@
 // The typed client of the API for users' programs. It must not import a schema at run time: without schemas the command line
 // starts in a third of the time.
 
+import type { WebhookDelivery } from '../news/webhook-delivery.ts';
 import type { MasterKeyStatus } from '../routes/master-keys.ts';
 import type { AuditLogCheck, AuditLogPage } from '../audit/audit-log.ts';
 import type { VerifyReport, VerifyRequest } from '../verify.ts';
@@ -226,6 +227,21 @@ function jobCalls(json: Json) {
 
 function fleetCalls(json: Json) {
   return {
+    /** What waits, what is parked, and what was delivered last. */
+    webhookDeliveries: (
+      name: string,
+      query: { project?: string } = {},
+    ): Promise<{ readonly items: readonly WebhookDelivery[] }> =>
+      json(`${pathOf('webhook', name)}/deliveries`, { query }),
+
+    /** Sends an event again, with the same id. */
+    resendDelivery: (name: string, event: string, query: { project?: string } = {}): Promise<{ event: string }> =>
+      json(`${pathOf('webhook', name)}/deliveries/${encodeURIComponent(event)}/resend`, { method: 'POST', query }),
+
+    /** Sends an event about the webhook itself; answers its id. */
+    testWebhook: (name: string, query: { project?: string } = {}): Promise<{ event: string }> =>
+      json(`${pathOf('webhook', name)}/test`, { method: 'POST', query }),
+
     /** Finds inconsistent records; with `apply` repairs them. */
     verify: (body: Partial<VerifyRequest> = {}): Promise<VerifyReport> => json('/v1/verify', { method: 'POST', body }),
 

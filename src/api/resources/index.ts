@@ -15,6 +15,7 @@ import { type Size, sizeDefinition } from './size.ts';
 import { type Task, taskDefinition } from './task.ts';
 import { type Token, tokenDefinition } from './token.ts';
 import { type Volume, volumeDefinition } from './volume.ts';
+import { type Webhook, webhookDefinition } from './webhook.ts';
 
 export const resourceDefinitions = {
   instance: instanceDefinition,
@@ -31,6 +32,7 @@ export const resourceDefinitions = {
   role: roleDefinition,
   binding: bindingDefinition,
   secret: secretDefinition,
+  webhook: webhookDefinition,
   event: eventDefinition,
 } as const;
 
@@ -49,6 +51,7 @@ export interface ResourceByKind {
   role: Role;
   binding: Binding;
   secret: Secret;
+  webhook: Webhook;
   event: Event;
 }
 

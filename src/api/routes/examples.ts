@@ -19,9 +19,14 @@ const specs = {
   role: { description: 'restarts instances', rules: { instance: ['read', 'power'] } },
   binding: { role: 'user', project: 'web', subjects: [{ kind: 'token', name: 'ci' }] },
   secret: { values: { password: 'correct horse' } },
+  webhook: {
+    url: 'https://receiver.example.com/berth',
+    events: ['berth.v1.instance.*'],
+    secrets: [{ secret: 'webhook-mine', key: 'current' }],
+  },
 } as const;
 
-const inProject: ReadonlySet<string> = new Set(['instance', 'group', 'task', 'volume', 'job', 'secret']);
+const inProject: ReadonlySet<string> = new Set(['instance', 'group', 'task', 'volume', 'job', 'secret', 'webhook']);
 
 const title = (kind: string): string => `${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
 
@@ -98,6 +103,7 @@ export function pathExample(parameter: string, routePath: string): string {
     hook: 'github',
     hex: digest,
     file: 'swagger-ui.css',
+    event: 'evt_01k9zq4w7v3m5n8p2r6t9x1y3z',
     task: 'task_01k9zq4w7v3m5n8p2r6t9x1y3z',
     port: '8080',
     part: 'log',

@@ -12,6 +12,7 @@ export const pathParameters = {
   hook: Type.String({ description: "name of the hook in the server's configuration" }),
   hex: Type.String({ description: 'SHA-256 of the file' }),
   task: Type.String({ description: 'as "task_id" of the answer had it' }),
+  event: Type.String({ description: 'id of the event' }),
   file: Type.String({ description: 'name of the file' }),
   port: Type.Integer({ minimum: 1, maximum: 65_535, description: 'of the guest' }),
   part: Type.Enum(['log', 'artifacts'], { description: 'log, or artifacts as a tar archive' }),

@@ -62,6 +62,7 @@ export const resourceSchemas: Readonly<Record<Kind, ResourceSchemas>> = {
   role: schemasOf(resourceDefinitions.role),
   binding: schemasOf(resourceDefinitions.binding),
   secret: schemasOf(resourceDefinitions.secret),
+  webhook: schemasOf(resourceDefinitions.webhook),
   event: schemasOf(resourceDefinitions.event),
 };
 

@@ -24,6 +24,7 @@ const ofProjects: ReadonlySet<AccessResource> = new Set<AccessResource>([
   'group',
   'volume',
   'secret',
+  'webhook',
   'event',
   'project',
   'priority',

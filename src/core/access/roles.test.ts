@@ -41,6 +41,7 @@ task         r       rcud         rcud           m               -
 group        r       rcud         rcud           m               -
 volume       r       rcudU        rcudU          m               -
 secret       -       rcudU        rcudU          -               -
+webhook      -       -            rcud           -               -
 event        r       r            r              m               -
 image        r       rU           rU             rcudU           -
 size         r       rU           rU             rcudU           -

@@ -2,6 +2,7 @@
 // about what it adds.
 
 import type { AnyResource } from '../../api/resources/index.ts';
+import type { WebhookSpec } from '../../api/resources/webhook.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { type NamingSpec, secretsNamedBy } from '../operations/secret-references.ts';
 import type { Question } from './question.ts';
@@ -30,9 +31,25 @@ export function usesOf(resource: AnyResource, project: string): Use[] {
     case 'task':
     case 'volume':
       return usesOfFields(resource.spec, project);
+    case 'webhook':
+      return usesOfWebhook(resource.spec, project);
     default:
       return [];
   }
+}
+
+/** It gets what its creator may read. */
+function usesOfWebhook({ secrets, allProjects, events }: WebhookSpec, project: string): Use[] {
+  const reads = { verb: 'read', resource: 'event' } as const;
+  const question = allProjects ? reads : { ...reads, project };
+  return [
+    { question, field: allProjects ? 'spec.allProjects' : 'spec.events', name: allProjects ? '*' : events.join(',') },
+    ...secrets.map(({ secret }, i) => ({
+      question: { verb: 'use', resource: 'secret', project } as const,
+      field: `spec.secrets[${i}]`,
+      name: secret,
+    })),
+  ];
 }
 
 function usesOfFields(spec: Fields, project: string): Use[] {

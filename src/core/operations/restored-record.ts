@@ -32,6 +32,8 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
       return null; // of the earlier store
     case 'dataKey': // of the earlier store, too: what it encrypts was opened
       return null;
+    case 'webhookProgress':
+      return null; // its revisions are of the earlier store
     case 'joinToken':
       return null; // it may have been used since
     case 'removedHost':

@@ -52,7 +52,12 @@ export function assertSecretsExist(snapshot: Snapshot, project: string, spec: Na
     const at = `spec.imageCredentials[${i}].${field}`;
     throw new ApiError('InvalidRequest', `${at}: ${fault}`, { field: at });
   }
-  for (const { secret, key, field } of secretsNamedBy(spec)) {
+  assertNamedExist(snapshot, project, secretsNamedBy(spec));
+}
+
+/** The same for references of other kinds of resources. */
+export function assertNamedExist(snapshot: Snapshot, project: string, named: readonly NamedSecret[]): void {
+  for (const { secret, key, field } of named) {
     const found = snapshot.get('secret', keys.secret(project, secret))?.value;
     if (!found)
       throw new ApiError(
@@ -110,5 +115,8 @@ export function usersOfSecret(
   for (const { value } of snapshot.list('job'))
     if (value.metadata.project === project && value.status.endedAtMs === undefined && names(value.spec))
       users.push(`job "${value.metadata.name}"`);
+  for (const { value } of snapshot.list('webhook'))
+    if (value.metadata.project === project && value.spec.secrets.some(({ secret }) => secret === name))
+      users.push(`webhook "${value.metadata.name}"`);
   return users;
 }

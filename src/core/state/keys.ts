@@ -32,6 +32,8 @@ const folders = {
   joinToken: 'join-tokens',
   spentIdToken: 'spent-id-tokens',
   secret: 'secrets',
+  webhook: 'webhooks',
+  webhookProgress: 'webhook-progress',
   secretValues: 'secret-values',
   dataKey: 'data-keys',
   cluster: 'cluster',
@@ -104,6 +106,8 @@ export const keys = {
   hostGeneration: (host: string): string => `host-generations/${host}`,
   joinToken: (id: string): string => `join-tokens/${id}`,
   secret: (project: string, name: string): string => `secrets/${project}/${name}`,
+  webhook: (project: string, name: string): string => `webhooks/${project}/${name}`,
+  webhookProgress: (project: string, name: string): string => `webhook-progress/${project}/${name}`,
   secretValues: (project: string, name: string): string => `secret-values/${project}/${name}`,
   dataKey: (id: string): string => `data-keys/${id}`,
   cluster: 'cluster/this',
@@ -163,6 +167,10 @@ export function keyOf(record: AnyRecord): string {
       return keys.joinToken(record.id);
     case 'secret':
       return keys.secret(record.metadata.project, record.metadata.name);
+    case 'webhook':
+      return keys.webhook(record.metadata.project, record.metadata.name);
+    case 'webhookProgress':
+      return keys.webhookProgress(record.project, record.name);
     case 'secretValues':
       return keys.secretValues(record.project, record.name);
     case 'dataKey':

@@ -1,6 +1,8 @@
 // The contents of the store: the public resources and the records that only the control plane reads. Maps each kind to
 // its type.
 
+import type { CloudEvent } from '../../api/news/cloud-event.ts';
+import type { WebhookDelivery } from '../../api/news/webhook-delivery.ts';
 import type { ResourceByKind } from '../../api/resources/index.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 
@@ -281,7 +283,36 @@ export interface SecretValues {
   readonly values: Readonly<Record<string, string>>;
 }
 
+/** An event that a webhook has yet to be sent, or was sent for the last time. */
+export interface PendingDelivery {
+  readonly event: CloudEvent;
+  readonly attempts: number;
+  /** Of the next attempt; absent: it is parked. */
+  readonly nextAtMs?: number;
+  readonly lastAtMs?: number;
+  readonly status?: number;
+  readonly error?: string;
+}
+
+/** How far a webhook has come. Written by the leader only. */
+export interface WebhookProgress {
+  readonly kind: 'webhookProgress';
+  readonly project: string;
+  readonly name: string;
+  readonly webhookId: string;
+  /** Every event up to this revision is delivered, or in `pending`. */
+  readonly revision: number;
+  /** The number of the last request for another delivery that was taken up. */
+  readonly asked: number;
+  readonly pending: readonly PendingDelivery[];
+  /** The last that were delivered, the newest last. */
+  readonly delivered: readonly WebhookDelivery[];
+  /** Since when every attempt has failed. */
+  readonly failingSinceMs?: number;
+}
+
 interface InternalByKind {
+  webhookProgress: WebhookProgress;
   secretValues: SecretValues;
   auditHead: AuditHeadRecord;
   authority: Authority;

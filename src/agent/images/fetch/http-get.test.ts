@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import { createServer, type Server } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { addressKind } from './address-kind.ts';
+import { addressKind } from '../../../base/net/address-kind.ts';
 import { createHttpGet, type HttpGetOptions } from './http-get.ts';
 
 /** On every loopback address, so that one stands for the open network and another for a private one. */

@@ -7,7 +7,7 @@ import { request as httpsRequest, type RequestOptions as SecureOptions } from 'n
 import type { TlsTrust } from '../../../base/tls/tls-fetch.ts';
 import { isIP, type LookupFunction } from 'node:net';
 import { DriverError } from '../../host/driver-error.ts';
-import { type AddressKind, addressKind } from './address-kind.ts';
+import { type AddressKind, addressKind } from '../../../base/net/address-kind.ts';
 
 /**
  * Which private addresses image URLs may lead to: `deny` none; `named` those that the image's own source or mirror names, but none to

@@ -3,7 +3,7 @@
 
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { ApiError } from '../../../api/errors.ts';
-import { addressKind } from '../../images/fetch/address-kind.ts';
+import { addressKind } from '../../../base/net/address-kind.ts';
 
 export interface RepositoryNetworks {
   /** Why the agent does not connect to this address for this host name; undefined: it does. */

@@ -39,6 +39,13 @@ const inProjects: Partial<Record<Kind, Sample>> = {
   task: { name: named('task'), spec: () => ({ cpus: 1, memoryMiB: 64, ttlMs: 60_000 }) },
   group: { name: named('group'), spec: () => ({}) },
   volume: { name: named('data'), spec: () => ({ sizeGiB: 10 }) },
+  webhook: {
+    name: named('hook'),
+    spec: (project) => ({
+      url: 'https://receiver.test/berth',
+      secrets: [{ secret: `${project}-secret`, key: 'key' }],
+    }),
+  },
   secret: { name: named('secret'), spec: () => ({ values: { key: 'value' } }) },
   event: { name: (side) => `evt_${side.padStart(26, '0')}` },
 };
@@ -297,6 +304,12 @@ const others: Readonly<Record<string, Asks>> = {
   scheduleResult: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
   showSchedule: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
   releaseSchedule: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
+  listWebhookDeliveries: both((side) => ({ params: { name: `${side}-hook` }, query: { project: side } })),
+  resendWebhookDelivery: both((side) => ({
+    params: { name: `${side}-hook`, event: `evt_${side.padStart(26, '0')}` },
+    query: { project: side },
+  })),
+  testWebhook: both((side) => ({ params: { name: `${side}-hook` }, query: { project: side } })),
   docsPage: fleet(),
   docsPageFile: fleet({ params: { file: 'start.js' } }),
   whoAmI: fleet(),

@@ -15,6 +15,7 @@ import { RoleSpec } from '../../../api/resources/role.ts';
 import { SecretSpec } from '../../../api/resources/secret.ts';
 import { SizeSpec } from '../../../api/resources/size.ts';
 import { TaskSpec } from '../../../api/resources/task.ts';
+import { WebhookSpec } from '../../../api/resources/webhook.ts';
 import { VolumeSpec } from '../../../api/resources/volume.ts';
 import { ApiError } from '../../../api/errors.ts';
 import type { Decision } from '../../../core/operations/decision.ts';
@@ -33,6 +34,7 @@ import { revokeToken } from '../../../core/operations/access/token.ts';
 import { createSecret, deleteSecret, replaceSecret } from '../../../core/operations/secret.ts';
 import { createTask, deleteTask } from '../../../core/operations/task.ts';
 import { createVolume, deleteVolume, replaceVolume } from '../../../core/operations/volumes/volume.ts';
+import { createWebhook, deleteWebhook, replaceWebhook } from '../../../core/operations/webhooks/webhook.ts';
 import { withHiddenKept } from './hidden-values.ts';
 import type { Context } from '../../../core/state/context.ts';
 import type { Snapshot } from '../../../core/state/snapshot.ts';
@@ -128,6 +130,12 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
     replace: (snapshot, input, ctx) =>
       replaceSecret(snapshot, { ...input, spec: parse(SecretSpec, input.spec, 'spec') }, ctx),
     delete: deleteSecret,
+  },
+  webhook: {
+    create: (snapshot, input, ctx) =>
+      createWebhook(snapshot, { ...input, spec: parse(WebhookSpec, input.spec, 'spec') }, ctx),
+    replace: (snapshot, input) => replaceWebhook(snapshot, { ...input, spec: parse(WebhookSpec, input.spec, 'spec') }),
+    delete: deleteWebhook,
   },
   event: { create: refuse, replace: refuse, delete: refuse },
 };

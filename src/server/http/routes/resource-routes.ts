@@ -277,6 +277,16 @@ export function findTask(
   return find('task', resourceDefinitions.task, cache, { caller, name, project });
 }
 
+/** Finds a webhook for the routes below it. */
+export function findWebhook(
+  cache: Cache,
+  caller: Wanted['caller'],
+  name: string,
+  project = defaultProject,
+): Entry<ResourceByKind['webhook']> {
+  return find('webhook', resourceDefinitions.webhook, cache, { caller, name, project });
+}
+
 /** Finds a job for the routes below it. */
 export function findJob(
   cache: Cache,

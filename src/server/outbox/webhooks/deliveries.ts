@@ -1,0 +1,201 @@
+// The deliveries of one webhook as a state: what is to be sent next, and what each outcome changes. Events of one subject are in order: the
+// next waits until the one before is delivered or parked. It sends nothing and knows no clock.
+
+import type { CloudEvent } from '../../../api/news/cloud-event.ts';
+import type { WebhookDelivery } from '../../../api/news/webhook-delivery.ts';
+import type { PendingDelivery, WebhookProgress } from '../../../core/state/records.ts';
+import type { Posted } from './post.ts';
+
+/** Requests to one receiver at a time. */
+const inFlightMax = 2;
+/** Deliveries that wait for another attempt or behind one; when there are more, no further events are read. */
+const pendingMax = 200;
+const parkedMax = 50;
+const deliveredMax = 20;
+
+export interface Due {
+  readonly event: CloudEvent;
+  /** The attempts before this one. */
+  readonly attempts: number;
+}
+
+export class Deliveries {
+  #pending: PendingDelivery[];
+  #delivered: readonly WebhookDelivery[];
+  /** In order of revision. */
+  readonly #queue: CloudEvent[] = [];
+  /** By id of the event. */
+  readonly #inFlight = new Map<string, Due>();
+  #readUpTo: number;
+  #asked: number;
+  #failingSinceMs: number | undefined;
+  /** Something is not written down yet. */
+  dirty = false;
+
+  constructor(progress: Pick<WebhookProgress, 'pending' | 'delivered' | 'revision' | 'asked' | 'failingSinceMs'>) {
+    this.#pending = [...progress.pending];
+    this.#delivered = progress.delivered;
+    this.#readUpTo = progress.revision;
+    this.#asked = progress.asked;
+    this.#failingSinceMs = progress.failingSinceMs;
+  }
+
+  get readUpTo(): number {
+    return this.#readUpTo;
+  }
+
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  get asked(): number {
+    return this.#asked;
+  }
+
+  get failingSinceMs(): number | undefined {
+    return this.#failingSinceMs;
+  }
+
+  /** Every event up to `revision` was looked at; these are for this webhook. */
+  read(events: readonly CloudEvent[], revision: number): void {
+    this.#queue.push(...events);
+    if (revision > this.#readUpTo) this.#readUpTo = revision;
+  }
+
+  /** Another delivery, at once; `event` undefined: it is among the pending ones. */
+  again(number: number, id: string, event: CloudEvent | undefined): void {
+    this.#asked = number;
+    this.dirty = true;
+    const known = this.#pending.find((each) => each.event.id === id);
+    const wanted = event ?? known?.event;
+    if (wanted === undefined || this.#inFlight.has(id)) return;
+    this.#pending = this.#pending.filter((each) => each !== known);
+    this.#pending.unshift({ event: wanted, attempts: 0, nextAtMs: 0 });
+  }
+
+  /** What to send now; undefined: nothing. The caller must tell the outcome. */
+  take(nowMs: number): Due | undefined {
+    if (this.#inFlight.size >= inFlightMax) return undefined;
+    const due = this.#takePending(nowMs) ?? this.#takeQueued();
+    if (due) this.#inFlight.set(due.event.id, due);
+    return due;
+  }
+
+  /** When a pending delivery is due next; undefined: none is. */
+  nextAtMs(): number | undefined {
+    const times = [...this.#eligible()].map(({ nextAtMs = 0 }) => nextAtMs);
+    return times.length === 0 ? undefined : Math.min(...times);
+  }
+
+  delivered({ event }: Due, { status }: Posted, nowMs: number): void {
+    const attempts = (this.#inFlight.get(event.id)?.attempts ?? 0) + 1;
+    this.#settle(event.id);
+    this.#failingSinceMs = undefined;
+    this.#delivered = [
+      ...this.#delivered,
+      {
+        ...{ event: event.id, type: event.type, subject: event.subject, state: 'Delivered' as const },
+        ...{ attempts, lastAtMs: nowMs },
+        ...(status === undefined ? {} : { status }),
+      },
+    ].slice(-deliveredMax);
+  }
+
+  /** `delayMs` undefined: it was tried for the last time. */
+  failed({ event, attempts }: Due, { status, error = '' }: Posted, { nowMs, delayMs }: Outcome): void {
+    const at = this.#pending.findIndex((each) => each.event.id === event.id);
+    this.#inFlight.delete(event.id);
+    this.dirty = true;
+    this.#failingSinceMs ??= nowMs;
+    const next: PendingDelivery = {
+      event,
+      attempts: attempts + 1,
+      ...(delayMs === undefined ? {} : { nextAtMs: nowMs + delayMs }),
+      lastAtMs: nowMs,
+      ...(status === undefined ? {} : { status }),
+      error: error.slice(0, 256),
+    };
+    if (at < 0) insert(this.#pending, next);
+    else this.#pending[at] = next;
+    this.#forgetParked();
+  }
+
+  /** Nothing came of it: the sender stops. */
+  giveBack({ event, attempts }: Due): void {
+    this.#inFlight.delete(event.id);
+    if (this.#pending.some((each) => each.event.id === event.id)) return;
+    insert(this.#pending, { event, attempts, nextAtMs: 0 });
+  }
+
+  /** As it is written down: what is in flight is delivered again after a crash. */
+  progress(): Pick<WebhookProgress, 'pending' | 'delivered' | 'revision' | 'asked' | 'failingSinceMs'> {
+    const pending = [...this.#pending];
+    for (const { event, attempts } of this.#inFlight.values())
+      if (!pending.some((each) => each.event.id === event.id)) insert(pending, { event, attempts, nextAtMs: 0 });
+    const first = this.#queue[0];
+    return {
+      pending,
+      delivered: this.#delivered,
+      revision: first ? Number(first.sequence) - 1 : this.#readUpTo,
+      asked: this.#asked,
+      ...(this.#failingSinceMs === undefined ? {} : { failingSinceMs: this.#failingSinceMs }),
+    };
+  }
+
+  #takePending(nowMs: number): Due | undefined {
+    for (const { event, attempts, nextAtMs = 0 } of this.#eligible()) if (nextAtMs <= nowMs) return { event, attempts };
+    return undefined;
+  }
+
+  /** The first of each subject that waits, unless one of it is under way. */
+  *#eligible(): Iterable<PendingDelivery> {
+    const before = new Set([...this.#inFlight.values()].map(({ event }) => event.partitionkey));
+    for (const each of this.#pending) {
+      if (each.nextAtMs === undefined || before.has(each.event.partitionkey)) continue;
+      before.add(each.event.partitionkey);
+      yield each;
+    }
+  }
+
+  #takeQueued(): Due | undefined {
+    for (let event = this.#queue[0]; event !== undefined; event = this.#queue[0]) {
+      const { partitionkey } = event;
+      const isBehind =
+        [...this.#inFlight.values()].some((each) => each.event.partitionkey === partitionkey) ||
+        this.#pending.some((each) => each.nextAtMs !== undefined && each.event.partitionkey === partitionkey);
+      if (!isBehind) {
+        this.#queue.shift();
+        return { event, attempts: 0 };
+      }
+      if (this.#pending.length >= pendingMax) return undefined;
+      this.#queue.shift();
+      this.#pending.push({ event, attempts: 0, nextAtMs: 0 });
+      this.dirty = true;
+    }
+    return undefined;
+  }
+
+  #settle(id: string): void {
+    this.#inFlight.delete(id);
+    this.#pending = this.#pending.filter((each) => each.event.id !== id);
+    this.dirty = true;
+  }
+
+  #forgetParked(): void {
+    const parked = this.#pending.filter(({ nextAtMs }) => nextAtMs === undefined);
+    const gone = new Set(parked.slice(0, Math.max(0, parked.length - parkedMax)));
+    if (gone.size > 0) this.#pending = this.#pending.filter((each) => !gone.has(each));
+  }
+}
+
+/** In the order of revisions. */
+function insert(pending: PendingDelivery[], delivery: PendingDelivery): void {
+  const revision = Number(delivery.event.sequence);
+  const at = pending.findIndex((each) => Number(each.event.sequence) > revision);
+  pending.splice(at < 0 ? pending.length : at, 0, delivery);
+}
+
+interface Outcome {
+  readonly nowMs: number;
+  readonly delayMs: number | undefined;
+}
