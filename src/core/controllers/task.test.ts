@@ -9,11 +9,14 @@ import {
   testHost,
   testImage,
   testInstance,
+  testProject,
   testTask,
 } from '../testing.ts';
+import { createTask, releaseTask } from '../operations/task.ts';
 import { garbage } from './garbage.ts';
 import { placement } from './placement.ts';
 import { task } from './task.ts';
+import { taskAtOnce } from './task-at-once.ts';
 
 const key = keys.task('default', 'hold');
 const web = keys.instance('default', 'web');
@@ -23,6 +26,7 @@ function fleetWith(...records: Parameters<typeof testCache>[0]) {
   const ctx = testContext();
   return {
     cache,
+    ctx,
     run: (controller: typeof task, at: string, nowMs = 1_000_000) =>
       commitPlan(cache, controller.reconcile(cache, at, { ...ctx, nowMs })),
     used: () => cache.usedBy(testHost('h1')[1].id).get('VCPU') ?? 0,
@@ -158,5 +162,48 @@ describe('an instance made for a task', () => {
     const fleet = fleetWith(testInstance('web', { placement: { task: 'hold' } }, { incarnation: 1 }));
     fleet.run(placement, web);
     expect(fleet.instance()?.status.host).toBe('h1');
+  });
+});
+
+describe('a task that is placed in the Plan that creates it', () => {
+  const limited = testProject('default', { quota: { VCPU: 4 } });
+  const spec = { cpus: 4, memoryMiB: 1024, placement: {}, ports: [], ttlMs: 60_000, whenFull: 'fail' as const };
+  const atOnce = (fleet: ReturnType<typeof fleetWith>, name: string, changes: object = {}) => {
+    const input = { project: 'default', name, labels: {}, spec: { ...spec, ...changes } };
+    const { plan } = taskAtOnce(fleet.cache, createTask(fleet.cache, input, fleet.ctx), fleet.ctx);
+    commitPlan(fleet.cache, plan);
+    return fleet.cache.get('task', keys.task('default', name))?.value;
+  };
+
+  it('holds its room', () => {
+    const fleet = fleetWith();
+    expect(atOnce(fleet, 'hold')?.status).toMatchObject({ phase: 'Placed', host: 'h1' });
+    expect(fleet.used()).toBe(4);
+  });
+
+  it('fails when there is none, and counts against no quota', () => {
+    const fleet = fleetWith(limited);
+    expect(atOnce(fleet, 'large', { memoryMiB: 1 << 20 })?.status).toMatchObject({
+      phase: 'Failed',
+      conditions: [{ reason: 'NoRoom', message: '0 of 1 host: 1 InsufficientMemory' }],
+    });
+    expect(atOnce(fleet, 'hold')?.status.phase).toBe('Placed');
+  });
+
+  it('waits, with the reason, when it may', () => {
+    const fleet = fleetWith();
+    expect(atOnce(fleet, 'large', { cpus: 5, whenFull: 'wait' })?.status).toMatchObject({
+      phase: 'Pending',
+      conditions: [{ message: '0 of 1 host: 1 InsufficientCpu' }],
+    });
+  });
+
+  it('counts against the quota of its project until it is released', () => {
+    const fleet = fleetWith(limited);
+    const id = atOnce(fleet, 'hold')?.metadata.id ?? '';
+    expect(() => atOnce(fleet, 'more', { cpus: 1 })).toThrow(/has 4 of 4 VCPU, and 1 more/);
+    commitPlan(fleet.cache, releaseTask(fleet.cache, { key, id }, fleet.ctx).plan);
+    expect(fleet.used()).toBe(0);
+    expect(atOnce(fleet, 'more', { cpus: 1 })?.status.phase).toBe('Placed');
   });
 });

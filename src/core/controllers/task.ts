@@ -39,7 +39,7 @@ export const task: Controller = {
     const { phase, heldUntilMs = 0, endedAtMs = 0 } = entry.value.status;
     switch (phase) {
       case 'Pending':
-        return place(snapshot, entry, ctx);
+        return placeTask(snapshot, entry, ctx);
       case 'Placed':
         if (ctx.nowMs >= heldUntilMs) return expire(snapshot, entry, ctx);
         return failWithItsHost(snapshot, entry, ctx) ?? again(heldUntilMs - ctx.nowMs);
@@ -62,7 +62,8 @@ function again(afterMs: number): Plan {
   return { changes: [], requeueAfterMs: Math.min(afterMs, sleepMsMax) };
 }
 
-function place(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
+/** Finds room for a pending task, or says why there is none. */
+export function placeTask(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
   const { metadata, spec, status } = entry.value;
   const request = requestOf(snapshot, entry.value);
   const answer = schedule(snapshot, request);

@@ -4,6 +4,7 @@ import type { Host } from '../../../api/resources/host.ts';
 import type { Task } from '../../../api/resources/task.ts';
 import { type ScheduleRequest, type ScheduleResult, scheduleRoutes as routes } from '../../../api/routes/schedule.ts';
 import { assertMay, assertMayOn, notFound } from '../../../core/access/may.ts';
+import { taskAtOnce } from '../../../core/controllers/task-at-once.ts';
 import { createTask, releaseTask } from '../../../core/operations/task.ts';
 import { conditionOf } from '../../../core/state/conditions.ts';
 import { keys } from '../../../core/state/keys.ts';
@@ -18,6 +19,9 @@ import { decideFor, permitted } from '../on-behalf.ts';
 import type { Route } from '../route.ts';
 import { bind } from './bind.ts';
 import { findTask, idempotencyKeyOf } from './resource-routes.ts';
+
+/** After this many conflicts with other servers, the task controller places the task. */
+const atOnceAttempts = 3;
 
 interface ScheduleParts {
   readonly decider: Decider;
@@ -40,9 +44,10 @@ export function scheduleRoutes({ decider, ttlMs }: ScheduleParts): Route[] {
       const name = nameOf(idempotencyKey ?? newId('task', decider.clock.nowMs(), decider.prng));
       const key = idempotencyKey === undefined ? {} : { idempotencyKey };
       const input = { project, name, labels: {}, spec: taskSpecOf(body, ttlMs), ...key };
-      const create = permitted(principal, (snapshot, ctx) => {
+      const create = permitted(principal, (snapshot, ctx, attempt) => {
         assertMay(snapshot, principal, question);
-        return createTask(snapshot, input, ctx);
+        const made = createTask(snapshot, input, ctx);
+        return attempt < atOnceAttempts ? taskAtOnce(snapshot, made, ctx) : made;
       });
       const { decision } = await decideFor(forProject(project, decider), request, create);
       const task = cache.get('task', decision.key)?.value;
@@ -105,7 +110,8 @@ export function scheduleResultOf({ spec, status }: Task, snapshot: Pick<Snapshot
     case 'Pending':
       return { status: 'processing' };
     case 'Failed':
-      return { status: 'failed', error: `No available nodes: ${why}` };
+      // A host that is removed takes its room with it.
+      return { status: 'failed', error: name === '' ? `No available nodes: ${why}` : `the room is released: ${why}` };
     case 'Expired':
       return { status: 'failed', error: `the room is released: ${why}` };
     case 'Placed': {
