@@ -187,6 +187,28 @@ export const ServerConfig = Type.Object(
           'programs on this machine may use /schedule without a token; their tasks are of this project: docs/schedule.md',
       }),
     ),
+    scheduleAmqpUrl: Type.Optional(
+      Type.String({
+        pattern: '^amqps?://[^\\s]+$',
+        maxLength: 2048,
+        description: 'amqp://USER:PASSWORD@HOST:PORT/VHOST of a broker whose messages are requests to /schedule',
+      }),
+    ),
+    scheduleAmqpExchange: amqpName('tasks', 'topic exchange of these messages, and of their results'),
+    scheduleAmqpQueue: amqpName('task.schedule', 'queue of these messages, and its routing key'),
+    scheduleAmqpProject: Type.String({ ...Name, default: 'default', description: 'project of their tasks' }),
+    scheduleAttemptsMax: Type.Integer({
+      default: 5,
+      minimum: 1,
+      maximum: 1_000,
+      description: 'a message that finds no host is tried this often, and then goes to QUEUE.dlq',
+    }),
+    scheduleRetryDelayMs: Type.Integer({
+      default: 30_000,
+      minimum: 100,
+      maximum: 86_400_000,
+      description: 'how long it waits between two attempts; QUEUE.retry must be deleted before this is changed',
+    }),
     jobsMax: Type.Integer({
       default: 10_000,
       minimum: 10,

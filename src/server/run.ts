@@ -42,7 +42,8 @@ import { RequestLimits } from './limits/request-limits.ts';
 import { DirectoryRunStorage } from './runs/directory-run-storage.ts';
 import { RunFiles } from './runs/run-files.ts';
 import type { Amqp } from './intake/amqp/amqp.ts';
-import { startAmqp } from './intake/start-amqp.ts';
+import type { TaskQueue } from './intake/amqp/task-queue.ts';
+import { startAmqp, startTaskQueue } from './intake/start-amqp.ts';
 import { mcpSettingsOf } from './mcp/start-mcp.ts';
 import { createPost } from './outbox/webhooks/post.ts';
 import { ReceiverGuard } from './outbox/webhooks/receiver-guard.ts';
@@ -109,6 +110,7 @@ async function start(
   let plane: Server | undefined;
   let announcement: Announcement | undefined;
   let amqp: Amqp | undefined;
+  let taskQueue: TaskQueue | undefined;
   let tls: ServerTls | undefined;
   const outside = new Outside();
   try {
@@ -147,7 +149,8 @@ async function start(
     const { decider, stop: stopPlane } = plane;
     await applyConfiguration(config, decider, log);
     amqp = await startAmqp(config, { plane, outside, log });
-    const intake = amqp;
+    taskQueue = await startTaskQueue(config, { plane, outside, log });
+    const [intake, tasks] = [amqp, taskQueue];
     const announced = new Announcement({ decider, log, name, url: advertisedUrl(config, store) });
     announcement = announced;
     tls = secure ? await openTls(config, decider, log) : undefined;
@@ -181,7 +184,7 @@ async function start(
       hostToken: (name) => hostTokenOf(hostSecret, name, comingHostGeneration(decider.cache, name)),
       close: () =>
         closeWithStore({ store, clock }, async () => {
-          await intake?.stopIntake();
+          await Promise.all([intake?.stopIntake(), tasks?.stopIntake()]);
           links.close();
           forgetRemoved();
           forgetHangup?.();
@@ -189,7 +192,7 @@ async function start(
           await http.close();
           authentication.stop();
           await announced.stop();
-          await intake?.stop();
+          await Promise.all([intake?.stop(), tasks?.stop()]);
           await stopPlane();
           await store.close();
         }),
@@ -198,7 +201,7 @@ async function start(
     links.close();
     await tls?.stop();
     await announcement?.stop();
-    await amqp?.stop();
+    await Promise.all([amqp?.stop(), taskQueue?.stop()]);
     await plane?.stop();
     await store.close();
     throw error;

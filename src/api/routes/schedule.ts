@@ -23,6 +23,17 @@ export const ScheduleRequest = Type.Object(
 );
 export type ScheduleRequest = Static<typeof ScheduleRequest>;
 
+/** The same as a message of a broker. */
+export const ScheduleMessage = Type.Object(
+  {
+    ...ScheduleRequest.properties,
+    task_id: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'the name of the sender for it' })),
+    reply_to: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'queue for the result' })),
+  },
+  closed,
+);
+export type ScheduleMessage = Static<typeof ScheduleMessage>;
+
 export const ScheduledRoom = Type.Object(
   {
     name: Type.String({ description: 'of the host' }),

@@ -19,6 +19,19 @@ export interface AmqpSettings {
   readonly project: string;
   /** Intake stops while this many of its jobs wait for a place; also how many messages are held at once. */
   readonly waitingMax: number;
+  /** Default: direct. */
+  readonly exchangeType?: 'topic';
+  /** The setting to name when the broker refuses; default: the variable of each name. */
+  readonly namedBy?: string;
+  /** Absent: a message is not tried again. */
+  readonly retry?: RetrySettings;
+}
+
+export interface RetrySettings {
+  readonly queue: string;
+  readonly delayMs: number;
+  /** Attempts in all. */
+  readonly attemptsMax: number;
 }
 
 /** Messages may have 16 MiB each, and their bodies are in memory before their size is known. */
@@ -70,13 +83,40 @@ function tlsOf({ amqpCa, amqpCertificate, amqpKey }: ServerConfig, url: string):
   }
 }
 
+/** Of the queue of requests to /schedule. Undefined: no broker is configured for it. */
+export function taskSettingsOf(config: ServerConfig): AmqpSettings | undefined {
+  const { scheduleAmqpUrl: url, scheduleAmqpExchange: exchange, scheduleAmqpQueue: queue } = config;
+  if (url === undefined) return undefined;
+  assertUrl(url, 'scheduleAmqpUrl');
+  const tls = url.startsWith('amqps:') ? tlsOf(config, url) : undefined;
+  return {
+    url,
+    ...(tls === undefined ? {} : { tls }),
+    exchange,
+    exchangeType: 'topic',
+    queue,
+    routingKey: queue,
+    resultExchange: exchange,
+    deadLetterExchange: `${queue}.dlx`,
+    deadLetterQueue: `${queue}.dlq`,
+    project: config.scheduleAmqpProject,
+    waitingMax: prefetchMax,
+    namedBy: 'scheduleAmqpUrl',
+    retry: {
+      queue: `${queue}.retry`,
+      delayMs: config.scheduleRetryDelayMs,
+      attemptsMax: config.scheduleAttemptsMax,
+    },
+  };
+}
+
 /** The parser's own message has the URL, with its password. */
-function assertUrl(url: string): void {
+function assertUrl(url: string, field = 'amqpUrl (AMQP_URL)'): void {
   if (isDecodableUrl(url)) return;
   throw new ApiError(
     'InvalidRequest',
-    'amqpUrl (AMQP_URL) is not a URL: amqp://USER:PASSWORD@HOST:PORT/VHOST; a % in the password is written as %25',
-    { field: 'amqpUrl' },
+    `${field} is not a URL: amqp://USER:PASSWORD@HOST:PORT/VHOST; a % in the password is written as %25`,
+    { field: field.split(' ', 1)[0] ?? field },
   );
 }
 

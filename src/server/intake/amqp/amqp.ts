@@ -11,6 +11,7 @@ import type { BrokerLink, OpenLink } from './broker.ts';
 import { ConfirmedPublisher } from './confirmed-publisher.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { Intake } from './intake.ts';
+import { JobTaker } from './job-taker.ts';
 import { declareTopology } from './topology.ts';
 
 export interface AmqpParts {
@@ -42,7 +43,14 @@ export class Amqp {
       clock: decider.clock,
       prepare: () => declareTopology(publishing, settings),
     });
-    this.#intake = new Intake({ settings, decider, log, audit, connection: consuming, publisher: this.#publisher });
+    this.#intake = new Intake({
+      settings,
+      decider,
+      log,
+      taker: (changed) => new JobTaker({ settings, decider, log, audit }, changed),
+      connection: consuming,
+      publisher: this.#publisher,
+    });
     const { resultExchange } = settings;
     this.#results = new ResultOutbox({ decider, log, leads, publisher: this.#publisher, exchange: resultExchange });
     this.deadLetters = new DeadLetters({ settings, connection: consuming, publisher: this.#publisher });

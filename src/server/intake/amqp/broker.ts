@@ -55,7 +55,7 @@ export interface BrokerChannel {
   basicPublish(envelope: Envelope, body: Buffer): Promise<void>;
   exchangeDeclare(what: {
     readonly exchange: string;
-    readonly type?: 'direct' | 'fanout';
+    readonly type?: 'direct' | 'fanout' | 'topic';
     readonly durable?: boolean;
     readonly passive?: boolean;
   }): Promise<unknown>;
@@ -63,7 +63,7 @@ export interface BrokerChannel {
     readonly queue: string;
     readonly durable?: boolean;
     readonly passive?: boolean;
-    readonly arguments?: Readonly<Record<string, string>>;
+    readonly arguments?: Readonly<Record<string, string | number>>;
   }): Promise<{ readonly messageCount: number; readonly consumerCount: number }>;
   queueDelete(what: { readonly queue: string }): Promise<unknown>;
   queueBind(what: { readonly queue: string; readonly exchange: string; readonly routingKey: string }): Promise<unknown>;

@@ -1,20 +1,14 @@
-// Messages of the job queue become jobs. A message is acknowledged when its job is durable, or when a copy of it is
+// Messages of a queue become jobs, or tasks: a Taker says which. A message is acknowledged when its job is durable, or when a copy of it is
 // in the dead-letter queue; until then the broker keeps it. Handlers never throw and never wait for a job.
 //
 //   connecting → consuming ⇄ paused       paused: the consumer is cancelled while jobs wait for a place
 //        ↑___________|__________|         a closed channel, a deleted queue, a store that cannot write: all begins again
 
-import { createHash } from 'node:crypto';
 import { backoffMs } from '../../../base/backoff.ts';
 import { sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import { ApiError } from '../../../api/errors.ts';
-import { acceptJobRequest, readJobRequest, refusalOf } from '../../../core/operations/jobs/job-request.ts';
-import { newId } from '../../../base/ids.ts';
-import { type AuditParts, openTrail } from '../../audit/trail.ts';
-import { type Decider, forProject } from '../../decide.ts';
-import type { Caller } from '../../http/caller.ts';
-import { decideFor, permitted } from '../../http/on-behalf.ts';
+import type { Decider } from '../../decide.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import type { AmqpSettings } from './amqp-settings.ts';
 import { type BrokerChannel, type BrokerLink, type BrokerMessage, replyCodeOf } from './broker.ts';
@@ -22,7 +16,7 @@ import type { ConfirmedPublisher } from './confirmed-publisher.ts';
 import { deadLetterOf } from './dead-letter.ts';
 import { bytesOf } from './message-bytes.ts';
 import { declareTopology } from './topology.ts';
-import { WaitingJobs } from './waiting-jobs.ts';
+import type { StartTaker, Taker } from './taker.ts';
 
 export interface IntakeParts {
   readonly settings: AmqpSettings;
@@ -31,7 +25,7 @@ export interface IntakeParts {
   readonly connection: BrokerLink;
   /** On a connection of its own. */
   readonly publisher: ConfirmedPublisher;
-  readonly audit?: AuditParts | undefined;
+  readonly taker: StartTaker;
 }
 
 /** A refused message waits unacknowledged for a broker that is blocked, while others pass; brokers allow 30 minutes. */
@@ -41,7 +35,7 @@ const retryDelay = { delayMsMin: 250, delayMsMax: 15_000 };
 
 export class Intake {
   readonly #parts: IntakeParts;
-  readonly #waiting: WaitingJobs;
+  readonly #taker: Taker;
   readonly #stopped = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #session: Session | undefined;
@@ -49,11 +43,7 @@ export class Intake {
 
   constructor(parts: IntakeParts) {
     this.#parts = parts;
-    this.#waiting = new WaitingJobs({
-      cache: parts.decider.cache,
-      project: parts.settings.project,
-      changed: () => this.#session?.look(),
-    });
+    this.#taker = parts.taker(() => this.#session?.look());
   }
 
   /** Declares exchanges and queues. Throws `InvalidRequest` naming the variable when the broker refuses them. */
@@ -61,10 +51,14 @@ export class Intake {
     const { connection, settings, log } = this.#parts;
     const failure = await connection.first;
     if (failure !== undefined && isRefusal(failure))
-      throw new ApiError('InvalidRequest', `AMQP_URL: the broker refuses the connection: ${describeError(failure)}`, {
-        field: 'amqpUrl',
-        cause: failure,
-      });
+      throw new ApiError(
+        'InvalidRequest',
+        `${settings.namedBy ?? 'AMQP_URL'}: the broker refuses the connection: ${describeError(failure)}`,
+        {
+          field: settings.namedBy ?? 'amqpUrl',
+          cause: failure,
+        },
+      );
     if (failure === undefined) {
       await declareTopology(connection, settings).catch((error: unknown) => {
         if (error instanceof ApiError) throw error;
@@ -82,7 +76,7 @@ export class Intake {
 
   /** Jobs of messages that wait for a place. */
   get waiting(): number {
-    return this.#waiting.count;
+    return this.#taker.waiting;
   }
 
   get paused(): boolean {
@@ -92,7 +86,7 @@ export class Intake {
   /** Takes no further message, and finishes those that it has, if that takes no more than a few seconds. */
   async stop(): Promise<void> {
     this.#stopped.abort();
-    this.#waiting.stop();
+    this.#taker.stop();
     const finished = new AbortController();
     await Promise.race([
       this.#session?.stop().catch(() => undefined), // the broker takes back what is not acknowledged
@@ -129,7 +123,7 @@ export class Intake {
   async #consume(begun: () => void): Promise<void> {
     const { connection, settings } = this.#parts;
     await declareTopology(connection, settings);
-    const session = new Session(this.#parts, await connection.acquire(), () => this.#waiting.count);
+    const session = new Session(this.#parts, await connection.acquire(), this.#taker);
     this.#session = session;
     if (this.#stopped.signal.aborted) await session.stop();
     try {
@@ -148,7 +142,7 @@ function isRefusal(error: Error): boolean {
 class Session {
   readonly #parts: IntakeParts;
   readonly #channel: BrokerChannel;
-  readonly #waiting: () => number;
+  readonly #taker: Taker;
   readonly #closed: Promise<void>;
   readonly #underWay = new Set<Promise<void>>();
   readonly #acknowledged: Acknowledgements;
@@ -158,10 +152,10 @@ class Session {
   #stopping = false;
   #failure: Error | undefined;
 
-  constructor(parts: IntakeParts, channel: BrokerChannel, waiting: () => number) {
+  constructor(parts: IntakeParts, channel: BrokerChannel, taker: Taker) {
     this.#parts = parts;
     this.#channel = channel;
-    this.#waiting = waiting;
+    this.#taker = taker;
     this.#acknowledged = new Acknowledgements(channel, (run) => parts.connection.afterTurn(run));
     this.#closed = new Promise((resolve) => channel.on('close', resolve));
     channel.on('basic.cancel', () => {
@@ -216,7 +210,7 @@ class Session {
   }
 
   get #wanted(): boolean {
-    return !this.#stopping && this.#waiting() < this.#parts.settings.waitingMax;
+    return !this.#stopping && this.#taker.waiting < this.#parts.settings.waitingMax;
   }
 
   async #begin(): Promise<void> {
@@ -233,59 +227,21 @@ class Session {
     if (consumerTag === undefined) return;
     await this.#channel.basicCancel({ consumerTag });
     this.#consumerTag = undefined;
-    this.#parts.log.debug('intake pauses: enough jobs wait for a place', { waiting: this.#waiting() });
+    this.#parts.log.debug('intake pauses: enough jobs wait for a place', { waiting: this.#taker.waiting });
   }
 
   /** Never throws. A message that cannot be stored now goes back with the channel. */
   async #take(message: BrokerMessage): Promise<void> {
     try {
-      await this.#store(message);
+      await this.#taker.take(message);
       this.#acknowledged.add(message.deliveryTag);
     } catch (error) {
-      const refusal = refusalOf(error);
+      const refusal = this.#taker.refusalOf(error);
       if (refusal === undefined) return this.#fail(error);
       if (!(error instanceof ApiError))
         this.#parts.log.error('a message met an internal error', { error: describeError(error), cause: error });
       await this.#bury(message, refusal);
     }
-  }
-
-  async #store(message: BrokerMessage): Promise<void> {
-    const { decider, settings, log } = this.#parts;
-    const { replyTo, correlationId, contentEncoding } = message;
-    const read = readJobRequest(bytesOf(message), { hash: sha256, contentEncoding });
-    if (replyTo === settings.queue || replyTo === settings.deadLetterQueue)
-      throw new ApiError('InvalidRequest', 'reply_to names a queue of this intake; name a queue of your own', {
-        field: 'reply_to',
-        details: { reason: 'ReplyToRefused' },
-      });
-    const input = {
-      ...read,
-      project: settings.project,
-      ...(replyTo ? { replyTo } : {}),
-      ...(correlationId ? { correlationId } : {}),
-    };
-    const caller = this.#caller();
-    const accept = permitted(caller.principal, (snapshot, ctx) => acceptJobRequest(snapshot, input, ctx));
-    const { decision } = await decideFor(forProject(settings.project, decider), { caller }, accept);
-    log.debug(decision.changed ? 'a message made a job' : 'a message was a repetition', {
-      request: read.request.request_id,
-    });
-  }
-
-  /** Who asks for the job of a message. */
-  #caller(): Caller {
-    const { decider, settings, audit } = this.#parts;
-    const { project } = settings;
-    const requestId = newId('req', Math.floor(decider.clock.nowMs()), decider.prng);
-    const caller: Caller = {
-      principal: { kind: 'intake', name: 'amqp', project },
-      requestId,
-      address: '',
-      face: 'amqp',
-    };
-    if (audit) openTrail(audit, caller, { verb: 'create', kind: 'job', project });
-    return caller;
   }
 
   async #bury(message: BrokerMessage, refusal: { readonly reason: string; readonly message: string }): Promise<void> {
@@ -307,8 +263,4 @@ class Session {
     this.#failure ??= error instanceof Error ? error : new Error(String(error));
     void this.#channel.close();
   }
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }

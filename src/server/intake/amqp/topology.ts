@@ -55,22 +55,36 @@ async function takeStep(connection: BrokerLink, { find, make }: Step): Promise<v
 }
 
 function stepsOf(settings: AmqpSettings): Step[] {
+  const steps = stepsOfQueue(settings);
+  const { namedBy } = settings;
+  return namedBy === undefined ? steps : steps.map((step) => ({ ...step, variable: namedBy }));
+}
+
+function stepsOfQueue(settings: AmqpSettings): Step[] {
   const { exchange, queue, routingKey, resultExchange, deadLetterExchange, deadLetterQueue } = settings;
   const queueArguments = { 'x-dead-letter-exchange': deadLetterExchange };
   return [
     exchangeStep('AMQP_QUEUE', deadLetterExchange, 'fanout'),
     queueStep(deadLetterQueue, {}),
     bindStep('AMQP_QUEUE', { queue: deadLetterQueue, exchange: deadLetterExchange, routingKey: '' }),
-    exchangeStep('AMQP_EXCHANGE', exchange, 'direct'),
+    exchangeStep('AMQP_EXCHANGE', exchange, settings.exchangeType ?? 'direct'),
     ...(resultExchange === exchange || resultExchange === ''
       ? []
       : [exchangeStep('AMQP_RESULT_EXCHANGE', resultExchange, 'direct')]),
+    ...retrySteps(settings),
     queueStep(queue, queueArguments),
     bindStep('AMQP_ROUTING_KEY', { queue, exchange, routingKey }),
   ];
 }
 
-function exchangeStep(variable: string, exchange: string, type: 'direct' | 'fanout'): Step {
+/** Messages lie in this queue until their next attempt, and then go where they came from. */
+function retrySteps({ retry, exchange, routingKey }: AmqpSettings): Step[] {
+  if (retry === undefined) return [];
+  const back = { 'x-dead-letter-exchange': exchange, 'x-dead-letter-routing-key': routingKey };
+  return [queueStep(retry.queue, { ...back, 'x-message-ttl': retry.delayMs })];
+}
+
+function exchangeStep(variable: string, exchange: string, type: 'direct' | 'fanout' | 'topic'): Step {
   return {
     variable,
     what: `exchange "${exchange}"`,
@@ -79,7 +93,7 @@ function exchangeStep(variable: string, exchange: string, type: 'direct' | 'fano
   };
 }
 
-function queueStep(queue: string, queueArguments: Readonly<Record<string, string>>): Step {
+function queueStep(queue: string, queueArguments: Readonly<Record<string, string | number>>): Step {
   return {
     variable: 'AMQP_QUEUE',
     what: `queue "${queue}"`,

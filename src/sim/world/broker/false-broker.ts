@@ -5,7 +5,7 @@ import type { Envelope } from '../../../server/intake/amqp/broker.ts';
 import { brokerError, type Queue, type StoredMessage } from './broker-parts.ts';
 
 interface Exchange {
-  readonly type: 'direct' | 'fanout';
+  readonly type: 'direct' | 'fanout' | 'topic'; // nothing binds a topic with a pattern
   readonly bindings: { readonly queue: string; readonly routingKey: string }[];
 }
 

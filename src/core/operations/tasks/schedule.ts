@@ -1,0 +1,100 @@
+// The placement service in terms of tasks: what a request asks for, and what its sender reads of the task.
+
+import { ApiError } from '../../../api/errors.ts';
+import { parse } from '../../../api/parse.ts';
+import type { Host } from '../../../api/resources/host.ts';
+import { type Task, TaskSpec } from '../../../api/resources/task.ts';
+import type { ScheduleRequest, ScheduleResult } from '../../../api/routes/schedule.ts';
+import { fingerprint } from '../../../base/hash.ts';
+import { conditionOf } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { keys } from '../../state/keys.ts';
+import type { Snapshot } from '../../state/snapshot.ts';
+import type { Decision } from '../decision.ts';
+import { createTask } from '../task.ts';
+
+export interface ScheduleInput {
+  readonly project: string;
+  readonly request: ScheduleRequest;
+  /** How long the room is held. */
+  readonly ttlMs: number;
+  /** Equal for a repeated request: the name of the task is made of it, and is part of what must be the same. */
+  readonly seed: string;
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** A task that does not wait for room. Throws what creating a task throws, naming the fields of the request. */
+export function scheduleTask(snapshot: Snapshot, input: ScheduleInput, ctx: Context): Decision {
+  const { project, request, ttlMs, seed, idempotencyKey } = input;
+  const name = `schedule-${fingerprint(seed)}`;
+  const key = idempotencyKey === undefined ? {} : { idempotencyKey };
+  try {
+    return createTask(snapshot, { project, name, labels: {}, spec: taskSpecOf(request, ttlMs), ...key }, ctx);
+  } catch (error) {
+    throw withRequestField(error);
+  }
+}
+
+function taskSpecOf(request: ScheduleRequest, ttlMs: number): TaskSpec {
+  const { requested_cpu: cpus, requested_memory: memoryMiB, requested_pool: pool, dedicated } = request;
+  const placement = { ...(pool === undefined ? {} : { pool }), ...(dedicated ? { dedicated } : {}) };
+  return parse(TaskSpec, { cpus, memoryMiB, ttlMs, whenFull: 'fail', placement });
+}
+
+const fields: Readonly<Record<string, string>> = {
+  'spec.cpus': 'requested_cpu',
+  'spec.memoryMiB': 'requested_memory',
+  'spec.placement.pool': 'requested_pool',
+  'spec.placement.dedicated': 'dedicated',
+};
+
+/** The same error, naming the field that the sender knows. */
+export function withRequestField(error: unknown): unknown {
+  if (!(error instanceof ApiError)) return error;
+  const field = fields[error.field ?? ''];
+  if (field === undefined) return error;
+  return new ApiError(error.code, error.message, { field, details: error.details, cause: error });
+}
+
+/** Whether no host had room; its host was not removed. */
+export function foundNoHost({ status: { phase, host } }: Task): boolean {
+  return phase === 'Failed' && host === undefined;
+}
+
+/** What became of the request that made the task. */
+export function scheduleResultOf(task: Task, snapshot: Pick<Snapshot, 'get'>): ScheduleResult {
+  const { spec, status } = task;
+  const { phase, host: name = '', assigned = {}, heldUntilMs = 0 } = status;
+  const why = conditionOf(status.conditions, 'Scheduled')?.message ?? '';
+  switch (phase) {
+    case 'Pending':
+      return { status: 'processing' };
+    case 'Failed':
+      // A host that is removed takes its room with it.
+      return { status: 'failed', error: foundNoHost(task) ? noNodes(why) : `the room is released: ${why}` };
+    case 'Expired':
+      return { status: 'failed', error: `the room is released: ${why}` };
+    case 'Placed': {
+      const host = snapshot.get('host', keys.host(name))?.value;
+      return {
+        status: 'completed',
+        result: {
+          name,
+          ip: addressOf(host),
+          pool: host?.spec.pool ?? null,
+          cpu: assigned['VCPU'] ?? spec.cpus ?? 0,
+          memory: assigned['MEMORY_MB'] ?? spec.memoryMiB ?? 0,
+          held_until: new Date(heldUntilMs).toISOString(),
+        },
+      };
+    }
+  }
+}
+
+export function noNodes(why: string): string {
+  return `No available nodes: ${why}`;
+}
+
+function addressOf(host: Host | undefined): string | null {
+  return host?.metadata.labels['ip'] ?? null;
+}
