@@ -14,7 +14,7 @@ export interface LoadInput {
   readonly patterns: readonly Pattern[];
 }
 
-export type Pattern = 'steady' | 'single' | 'batch' | 'burst';
+export type Pattern = 'steady' | 'single' | 'batch' | 'burst' | 'schedule';
 
 export interface LoadFigures {
   readonly bareHttpP50Ms: number;
@@ -22,6 +22,7 @@ export interface LoadFigures {
   readonly boundP50Ms: number;
   readonly boundP99Ms: number;
   readonly singlePerSecond: number;
+  readonly schedulePerSecond: number;
   readonly batchPerSecond: number;
   readonly burstSeconds: number;
 }
@@ -39,6 +40,8 @@ const boundAt = new Map<string, number>();
 const bound = '"phase":"Scheduled"';
 let wanted = Number.POSITIVE_INFINITY;
 let reached: () => void = () => {};
+/** Names must differ when a pattern is repeated. */
+let singles = 0;
 
 await registerHosts();
 await post('/v1/images', { metadata: { name: 'bench' }, spec: { source: 'file:///nowhere' } });
@@ -61,7 +64,10 @@ for (const pattern of input.patterns) {
       break;
     }
     case 'single':
-      tell({ singlePerSecond: (await closedLoop(target.url, 6_000 * scale, 'single', true)).perSecond });
+      tell({ singlePerSecond: (await closedLoop(target.url, 6_000 * scale, `single-${singles++}`, true)).perSecond });
+      break;
+    case 'schedule':
+      tell({ schedulePerSecond: await schedules(6_000 * scale) });
       break;
     case 'batch':
       tell({ batchPerSecond: await batches(6_000 * scale) });
@@ -204,6 +210,22 @@ async function closedLoop(
   const perSecond = (sent * 1000) / (performance.now() - startedAt);
   for (const connection of open) connection.close();
   return { perSecond, p50Ms: median(times) };
+}
+
+/** Tasks, which are placed before they are answered. */
+async function schedules(durationMs: number): Promise<number> {
+  const open = await connections(target.url, clients);
+  const body = { requested_cpu: 1, requested_memory: 512 };
+  const startedAt = performance.now();
+  let answers = 0;
+  await inTurns(open, {
+    until: startedAt + durationMs,
+    next: () => encodeRequest(target, 'POST', '/schedule', body),
+    answered: () => (answers += 1),
+  });
+  const perSecond = (answers * 1000) / (performance.now() - startedAt);
+  for (const connection of open) connection.close();
+  return perSecond;
 }
 
 interface Turns {

@@ -21,6 +21,8 @@ export interface SubmitOptions {
   /** For profiles. */
   readonly nodeArguments?: readonly string[];
   readonly patterns?: readonly Pattern[];
+  /** Called after each pattern. */
+  readonly told?: (figures: Partial<LoadFigures>) => void;
 }
 
 const allPatterns: readonly Pattern[] = ['steady', 'single', 'batch', 'burst'];
@@ -49,6 +51,7 @@ export async function runSubmit(emit: Emit, options: SubmitOptions = {}): Promis
       const machine = { fsyncMs: fsync, bareHttpP50Ms: Number.NaN, bareHttpPerSecond: Number.NaN };
       await load(input, (figures) => {
         Object.assign(machine, figures);
+        options.told?.(figures);
         emitAll(emit, figures, machine);
       });
     } finally {

@@ -1,0 +1,8 @@
+// Suite `edges`: what it costs that work comes in from other systems, and that news goes out to them.
+
+import { measureSchedule } from './edges-schedule.ts';
+import type { Emit } from './row.ts';
+
+export async function run(emit: Emit): Promise<void> {
+  for (const measure of [measureSchedule]) await measure(emit);
+}
