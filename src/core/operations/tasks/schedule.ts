@@ -1,4 +1,5 @@
-// The placement service in terms of tasks: what a request asks for, and what its sender reads of the task.
+// The placement service in terms of tasks: what a request asks for, and what its sender reads of the task. A bounded table
+// of specs is kept, and cleared when it is full; it changes no answer.
 
 import { ApiError } from '../../../api/errors.ts';
 import { parse } from '../../../api/parse.ts';
@@ -35,10 +36,20 @@ export function scheduleTask(snapshot: Snapshot, input: ScheduleInput, ctx: Cont
   }
 }
 
+/** Specs of requests, by what they ask for. Equal requests share one, so that caches keyed by the spec work once. */
+const specs = new Map<string, TaskSpec>();
+const specsMax = 256;
+
 function taskSpecOf(request: ScheduleRequest, ttlMs: number): TaskSpec {
   const { requested_cpu: cpus, requested_memory: memoryMiB, requested_pool: pool, dedicated } = request;
+  const key = `${cpus} ${memoryMiB} ${dedicated} ${ttlMs} ${pool ?? ''}`;
+  const known = specs.get(key);
+  if (known !== undefined) return known;
   const placement = { ...(pool === undefined ? {} : { pool }), ...(dedicated ? { dedicated } : {}) };
-  return parse(TaskSpec, { cpus, memoryMiB, ttlMs, whenFull: 'fail', placement });
+  const spec = parse(TaskSpec, { cpus, memoryMiB, ttlMs, whenFull: 'fail', placement });
+  if (specs.size >= specsMax) specs.clear();
+  specs.set(key, spec);
+  return spec;
 }
 
 const fields: Readonly<Record<string, string>> = {
