@@ -2,12 +2,13 @@
 
 import { type Static, Type } from 'typebox';
 import { Name } from '../resources/metadata.ts';
-import { queryParameters } from './parameters.ts';
 import { json, needs, route } from './route.ts';
 
 const closed = { additionalProperties: false } as const;
 const tag = 'schedule';
-const { project } = queryParameters;
+const project = Type.Optional(
+  Type.String({ description: 'default: `default`; without a token, the project of such callers' }),
+);
 
 export const ScheduleRequest = Type.Object(
   {

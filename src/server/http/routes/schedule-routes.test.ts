@@ -144,16 +144,18 @@ describe('bad input changes nothing', () => {
   );
 
   it('an unknown pool', async () => {
-    expect(await send('/schedule', { body: { ...two, requested_pool: 'moon' } })).toMatchObject({ status: 400 });
+    const { status, json } = await send('/schedule', { body: { ...two, requested_pool: 'moon' } });
+    expect([status, json.error.field]).toEqual([400, 'requested_pool']);
   });
 });
 
 describe('without a token', () => {
   it('a program on this machine uses its own project, and no other route', async () => {
-    const { status, json } = await send('/schedule?project=upgrades', { body: two, token: null });
+    const { status, json } = await send('/schedule', { body: two, token: null });
     expect(status).toBe(202);
+    expect((await send(`/result/${json.task_id}`, { token: null })).status).toBe(200);
     expect((await send(`/result/${json.task_id}?project=upgrades`, { token: null })).status).toBe(200);
-    expect((await send('/schedule', { body: two, token: null })).status).toBe(403);
+    expect((await send('/schedule?project=default', { body: two, token: null })).status).toBe(403);
     expect((await send('/v1/tasks?project=upgrades', { token: null })).status).toBe(401);
     expect((await send('/schedule?project=upgrades', { body: two, token: 'wrong' })).status).toBe(401);
     expect(

@@ -31,8 +31,9 @@ export function scheduleRoutes({ decider, ttlMs }: ScheduleParts): Route[] {
     return { status: 200, json: scheduleResultOf(value, cache) };
   };
   return [
-    bind(routes.create, async ({ query: { project }, body }, request) => {
+    bind(routes.create, async ({ query, body }, request) => {
       const { principal } = request.caller;
+      const project = projectOf(query, request.caller);
       const question = { verb: 'create', resource: 'task', project } as const;
       assertMay(cache, principal, question);
       const { idempotencyKey } = idempotencyKeyOf(request);
@@ -50,11 +51,14 @@ export function scheduleRoutes({ decider, ttlMs }: ScheduleParts): Route[] {
       if (task === undefined) throw notFound('task', decision.key);
       return { status: 202, json: { task_id: task.metadata.id } };
     }),
-    bind(routes.result, ({ params, query }, { caller }) => resultOf(caller, params.task, query.project)),
-    bind(routes.show, ({ params, query }, { caller }) => resultOf(caller, params.task, query.project)),
+    bind(routes.result, ({ params, query }, { caller }) => resultOf(caller, params.task, projectOf(query, caller))),
+    bind(routes.show, ({ params, query }, { caller }) => resultOf(caller, params.task, projectOf(query, caller))),
     bind(routes.release, async ({ params, query }, request) => {
       const { principal } = request.caller;
-      const { key, value } = taskOf(decider, request.caller, { name: params.task, project: query.project });
+      const { key, value } = taskOf(decider, request.caller, {
+        name: params.task,
+        project: projectOf(query, request.caller),
+      });
       assertMayOn(cache, principal, 'delete', value);
       const { id, project } = value.metadata;
       await decideFor(
@@ -69,6 +73,11 @@ export function scheduleRoutes({ decider, ttlMs }: ScheduleParts): Route[] {
       return { status: 200, json: { status: 'released' } };
     }),
   ];
+}
+
+/** A caller without a token belongs to one project. */
+function projectOf({ project }: { readonly project?: string }, { principal }: Caller): string {
+  return project ?? (principal.kind === 'intake' ? principal.project : 'default');
 }
 
 /** By id only: names are of people. */
