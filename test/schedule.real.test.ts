@@ -4,6 +4,7 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Fleet, startFleet } from './processes.ts';
@@ -43,3 +44,10 @@ it('every command of docs/schedule.md does what it says', async () => {
   );
   expect(JSON.parse(anonymous)).toEqual({ task_id: expect.stringMatching(/^task_/) });
 });
+
+it('the example goes from a host to a result, over HTTP and over RabbitMQ', async () => {
+  const example = fileURLToPath(new URL('../examples/schedule/start.mjs', import.meta.url));
+  const { stdout } = await run(process.execPath, [example]);
+  expect(stdout.match(/"status":"completed"/g)).toHaveLength(3);
+  expect(stdout.match(/"status":"released"/g)).toHaveLength(2);
+}, 120_000);
