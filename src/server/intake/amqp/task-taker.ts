@@ -154,8 +154,9 @@ export class TaskTaker implements Taker {
     const { decider, settings, log } = this.#parts;
     const why = 'error' in result ? result.error : '';
     const message = `request ${request.task_id ?? 'without task_id'} was given up after ${attempt} attempts: ${why}`;
+    const caller = intakeCaller(this.#parts, 'task');
     if (subject !== undefined)
-      await decideAndCommit(forProject(settings.project, decider), (_snapshot, ctx) => ({
+      await decideFor(forProject(settings.project, decider), { caller }, (_snapshot, ctx) => ({
         plan: { changes: [eventChange(subject, { type: 'Warning', reason: 'ScheduleGivenUp', message }, ctx)] },
       }));
     log.error('a request of the task queue was given up', { task: request.task_id, attempts: attempt, why });
