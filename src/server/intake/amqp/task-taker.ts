@@ -21,7 +21,7 @@ import { foundNoHost, noNodes, scheduleResultOf, scheduleTask } from '../../../c
 import { eventChange } from '../../../core/state/events.ts';
 import { keys } from '../../../core/state/keys.ts';
 import type { AuditParts } from '../../audit/trail.ts';
-import { type Decider, decideAndCommit, forProject } from '../../decide.ts';
+import { type Decider, forProject } from '../../decide.ts';
 import { decideFor, permitted } from '../../http/on-behalf.ts';
 import type { AmqpSettings } from './amqp-settings.ts';
 import type { BrokerMessage } from './broker.ts';
