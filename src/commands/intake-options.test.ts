@@ -108,6 +108,38 @@ describe('what the intake does with them', () => {
     });
   });
 
+  describe('with a file of the password', () => {
+    it.each([
+      ['a line', 's3cret\n', 's3cret'],
+      ['no end of line', 's3cret', 's3cret'],
+      ['signs that a URL has for itself', 'a%4/@:# b?\r\n', 'a%4/@:# b?'],
+    ])('takes it: %s', async (name, text, password) => {
+      const url = settings({
+        amqpUrl: 'amqps://berth@mq:5671/ci',
+        amqpPasswordFile: await file(`password ${name}`, text),
+      })?.url;
+      const parsed = new URL(url ?? '');
+      expect(parsed).toMatchObject({ username: 'berth', host: 'mq:5671', pathname: '/ci' });
+      expect(decodeURIComponent(parsed.password)).toBe(password);
+    });
+
+    it.each([
+      ['a URL with a password', 's3cret', { amqpUrl: 'amqp://u:secret@mq' }, 'has a password too'],
+      ['a URL without a user', 's3cret', {}, 'must name the user'],
+      ['no URL', 's3cret', { amqpUrl: undefined }, 'there is no amqpUrl'],
+      ['an empty file', '\n', { amqpUrl: 'amqp://u@mq' }, 'as its only line'],
+      ['several lines', 's3cret\nmore\n', { amqpUrl: 'amqp://u@mq' }, 'as its only line'],
+      ['no file', undefined, { amqpUrl: 'amqp://u@mq' }, 'cannot read'],
+    ])('refuses %s', async (name, text, config, message) => {
+      const amqpPasswordFile = text === undefined ? join(directory, 'absent') : await file(`refused: ${name}`, text);
+      const read = (): unknown => settings({ ...config, amqpPasswordFile });
+      expect(read).toThrow(expect.objectContaining({ field: 'amqpPasswordFile' }));
+      expect(read).toThrow(message);
+      expect(read).not.toThrow('s3cret');
+      expect(read).not.toThrow('secret@');
+    });
+  });
+
   it.each(['amqp://u:secret@[mq', 'amqp://u:secret%@mq'])('says nothing of a URL that cannot be read', (amqpUrl) => {
     const read = (): unknown => settings({ amqpUrl });
     expect(read).toThrow('amqpUrl (AMQP_URL) is not a URL');

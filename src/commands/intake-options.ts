@@ -13,6 +13,7 @@ export interface IntakeFlags {
   readonly maxConcurrency?: string;
   readonly capacityMap?: string;
   readonly amqpUrl?: string;
+  readonly amqpPasswordFile?: string;
   readonly amqpCa?: string;
   readonly amqpCertificate?: string;
   readonly amqpKey?: string;
@@ -29,6 +30,7 @@ const {
   concurrencyLabel,
   capacityMap,
   amqpUrl,
+  amqpPasswordFile,
   amqpCa,
   amqpCertificate,
   amqpKey,
@@ -48,6 +50,7 @@ export const IntakeConfig = Type.Object(
     concurrencyLabel,
     capacityMap,
     amqpUrl,
+    amqpPasswordFile,
     amqpCa,
     amqpCertificate,
     amqpKey,
@@ -69,6 +72,7 @@ export function withIntakeOptions(command: Command): Command {
     )
     .option('--capacity-map <map>', 'limits per image: ubuntu-22.04=4,illumos-latest=2 (CAPACITY_MAP)')
     .option('--amqp-url <url>', 'broker whose messages become jobs; a URL with a password belongs in AMQP_URL')
+    .option('--amqp-password-file <file>', 'password of the user that --amqp-url names (AMQP_PASSWORD_FILE)')
     .option('--amqp-ca <file>', 'PEM file of the authorities that amqps: is verified with (AMQP_CA)')
     .option('--amqp-certificate <file>', 'PEM file; shown to the broker, with --amqp-key (AMQP_CERTIFICATE)')
     .option('--amqp-key <file>', 'PEM file; private key of that certificate (AMQP_KEY)')

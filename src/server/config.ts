@@ -330,6 +330,13 @@ export const ServerConfig = Type.Object(
         description: 'amqp://USER:PASSWORD@HOST:PORT/VHOST of the broker whose messages become jobs (AMQP_URL)',
       }),
     ),
+    amqpPasswordFile: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 4096,
+        description: 'file with the password of the broker; amqpUrl then has only the user (AMQP_PASSWORD_FILE)',
+      }),
+    ),
     amqpCa: tlsFile('authorities that issued the certificate of the broker; default: those that Node trusts (AMQP_CA)'),
     amqpCertificate: tlsFile('certificate that is shown to the broker, with amqpKey (AMQP_CERTIFICATE)'),
     amqpKey: tlsFile('private key of amqpCertificate (AMQP_KEY)'),

@@ -1,9 +1,11 @@
 // What this control plane does with the broker, from its configuration. The URL has a password: it is neither logged nor
 // put into a message.
 
+import { readFileSync } from 'node:fs';
 import { ApiError } from '../../../api/errors.ts';
 import { type TlsFile, TlsFileError, type TlsFiles, readTlsFiles } from '../../../base/tls/tls-files.ts';
 import { isDecodableUrl } from '../../../base/decodable-url.ts';
+import { describeError } from '../../../base/log.ts';
 import type { ServerConfig } from '../../config.ts';
 
 export interface AmqpSettings {
@@ -41,9 +43,9 @@ const deadLetterExchangeDefault = 'solstice.dlx';
 
 /** Undefined: no broker is configured. */
 export function amqpSettingsOf(config: ServerConfig, maxConcurrency: number | undefined): AmqpSettings | undefined {
-  const { amqpUrl: url, amqpExchange: exchange, amqpQueue: queue } = config;
+  const { amqpExchange: exchange, amqpQueue: queue } = config;
+  const url = urlOf(config);
   if (url === undefined) return undefined;
-  assertUrl(url);
   const tls = tlsOf(config, url);
   const prefetch = config.amqpPrefetch ?? maxConcurrency ?? prefetchMax;
   return {
@@ -59,6 +61,37 @@ export function amqpSettingsOf(config: ServerConfig, maxConcurrency: number | un
     project: config.amqpProject,
     waitingMax: Math.min(prefetch, maxConcurrency ?? prefetchMax, prefetchMax),
   };
+}
+
+/** With the password of its file, if there is one. */
+function urlOf({ amqpUrl, amqpPasswordFile }: ServerConfig): string | undefined {
+  if (amqpUrl !== undefined) assertUrl(amqpUrl);
+  if (amqpPasswordFile === undefined) return amqpUrl;
+  if (amqpUrl === undefined) throw passwordFileError('there is no amqpUrl (AMQP_URL) that it is for');
+  const url = new URL(amqpUrl);
+  if (url.password !== '') throw passwordFileError('amqpUrl (AMQP_URL) has a password too; remove one of the two');
+  if (url.username === '')
+    throw passwordFileError('amqpUrl (AMQP_URL) must name the user: amqp://USER@HOST:PORT/VHOST');
+  url.password = encodeURIComponent(passwordIn(amqpPasswordFile));
+  return url.href;
+}
+
+function passwordIn(path: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    throw passwordFileError(`cannot read ${path}: ${describeError(error)}`, error);
+  }
+  if (text === '' || text.includes('\n')) throw passwordFileError(`${path} must have the password as its only line`);
+  return text;
+}
+
+function passwordFileError(message: string, cause?: unknown): ApiError {
+  return new ApiError('InvalidRequest', `amqpPasswordFile (AMQP_PASSWORD_FILE): ${message}`, {
+    field: 'amqpPasswordFile',
+    cause,
+  });
 }
 
 function tlsOf({ amqpCa, amqpCertificate, amqpKey }: ServerConfig, url: string): TlsFiles | undefined {
