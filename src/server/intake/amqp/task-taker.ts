@@ -154,11 +154,14 @@ export class TaskTaker implements Taker {
     const { decider, settings, log } = this.#parts;
     const why = 'error' in result ? result.error : '';
     const message = `request ${request.task_id ?? 'without task_id'} was given up after ${attempt} attempts: ${why}`;
-    const caller = intakeCaller(this.#parts, 'task');
     if (subject !== undefined)
-      await decideFor(forProject(settings.project, decider), { caller }, (_snapshot, ctx) => ({
-        plan: { changes: [eventChange(subject, { type: 'Warning', reason: 'ScheduleGivenUp', message }, ctx)] },
-      }));
+      await decideFor(
+        forProject(settings.project, decider),
+        { caller: intakeCaller(this.#parts, 'task') },
+        (_snapshot, ctx) => ({
+          plan: { changes: [eventChange(subject, { type: 'Warning', reason: 'ScheduleGivenUp', message }, ctx)] },
+        }),
+      );
     log.error('a request of the task queue was given up', { task: request.task_id, attempts: attempt, why });
     throw new ApiError('Conflict', message, { details: { reason: 'NoAvailableNodes' } });
   }
