@@ -180,6 +180,10 @@ export const ServerConfig = Type.Object(
       maximum: 30 * 86_400_000,
       description: 'how long the room of a request to /schedule is held',
     }),
+    scheduleWhenFull: Type.Enum(['fail', 'wait'], {
+      default: 'fail',
+      description: 'what a request to /schedule does while no host has room; wait: its result is "processing"',
+    }),
     scheduleWithoutToken: Type.Optional(
       Type.String({
         ...Name,

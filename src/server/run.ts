@@ -134,6 +134,7 @@ async function start(
       ...(login === undefined ? {} : { login }),
       mcp: mcpSettingsOf(config),
       scheduleTtlMs: config.scheduleTtlMs,
+      scheduleWhenFull: config.scheduleWhenFull,
       post: createPost(new ReceiverGuard(config.webhookAllow), clock),
       ...(secure ? { joining: joinPartsOf(config) } : {}),
       ...(audit === undefined ? {} : { audit }),

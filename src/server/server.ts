@@ -96,6 +96,8 @@ export interface ServerParts {
   readonly post?: Post;
   /** How long the room of a request to /schedule is held. Default: an hour. */
   readonly scheduleTtlMs?: number;
+  /** Whether it fails or waits while no host has room. Default: it fails. */
+  readonly scheduleWhenFull?: 'fail' | 'wait';
   /** Absent: MCP is off. */
   readonly mcp?: McpSettings | undefined;
   /** Default: no other system is configured. */
@@ -246,7 +248,11 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...instanceRoutes({ decider, links }),
       ...candidateRoutes(decider),
       ...capacityRoutes(decider),
-      ...scheduleRoutes({ decider, ttlMs: parts.scheduleTtlMs ?? 3_600_000 }),
+      ...scheduleRoutes({
+        decider,
+        ttlMs: parts.scheduleTtlMs ?? 3_600_000,
+        whenFull: parts.scheduleWhenFull ?? 'fail',
+      }),
       ...webhookRoutes(decider),
       ...jobRoutes(decider),
       ...jobRequestRoutes({ decider, outside }),

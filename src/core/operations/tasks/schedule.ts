@@ -19,18 +19,20 @@ export interface ScheduleInput {
   readonly request: ScheduleRequest;
   /** How long the room is held. */
   readonly ttlMs: number;
+  /** While no host has room. */
+  readonly whenFull: 'fail' | 'wait';
   /** Equal for a repeated request: the name of the task is made of it, and is part of what must be the same. */
   readonly seed: string;
   readonly idempotencyKey?: string | undefined;
 }
 
-/** A task that does not wait for room. Throws what creating a task throws, naming the fields of the request. */
+/** Throws what creating a task throws, naming the fields of the request. */
 export function scheduleTask(snapshot: Snapshot, input: ScheduleInput, ctx: Context): Decision {
-  const { project, request, ttlMs, seed, idempotencyKey } = input;
+  const { project, seed, idempotencyKey } = input;
   const name = `schedule-${fingerprint(seed)}`;
   const key = idempotencyKey === undefined ? {} : { idempotencyKey };
   try {
-    return createTask(snapshot, { project, name, labels: {}, spec: taskSpecOf(request, ttlMs), ...key }, ctx);
+    return createTask(snapshot, { project, name, labels: {}, spec: taskSpecOf(input), ...key }, ctx);
   } catch (error) {
     throw withRequestField(error);
   }
@@ -40,13 +42,13 @@ export function scheduleTask(snapshot: Snapshot, input: ScheduleInput, ctx: Cont
 const specs = new Map<string, TaskSpec>();
 const specsMax = 256;
 
-function taskSpecOf(request: ScheduleRequest, ttlMs: number): TaskSpec {
+function taskSpecOf({ request, ttlMs, whenFull }: ScheduleInput): TaskSpec {
   const { requested_cpu: cpus, requested_memory: memoryMiB, requested_pool: pool, dedicated } = request;
-  const key = `${cpus} ${memoryMiB} ${dedicated} ${ttlMs} ${pool ?? ''}`;
+  const key = `${cpus} ${memoryMiB} ${dedicated} ${ttlMs} ${whenFull} ${pool ?? ''}`;
   const known = specs.get(key);
   if (known !== undefined) return known;
   const placement = { ...(pool === undefined ? {} : { pool }), ...(dedicated ? { dedicated } : {}) };
-  const spec = parse(TaskSpec, { cpus, memoryMiB, ttlMs, whenFull: 'fail', placement });
+  const spec = parse(TaskSpec, { cpus, memoryMiB, ttlMs, whenFull, placement });
   if (specs.size >= specsMax) specs.clear();
   specs.set(key, spec);
   return spec;

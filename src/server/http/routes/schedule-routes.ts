@@ -22,9 +22,10 @@ interface ScheduleParts {
   readonly decider: Decider;
   /** How long room is held. */
   readonly ttlMs: number;
+  readonly whenFull: 'fail' | 'wait';
 }
 
-export function scheduleRoutes({ decider, ttlMs }: ScheduleParts): Route[] {
+export function scheduleRoutes({ decider, ttlMs, whenFull }: ScheduleParts): Route[] {
   const { cache } = decider;
   const resultOf = (caller: Caller, name: string, project: string) => {
     const { value } = taskOf(decider, caller, { name, project });
@@ -38,7 +39,7 @@ export function scheduleRoutes({ decider, ttlMs }: ScheduleParts): Route[] {
       assertMay(cache, principal, question);
       const { idempotencyKey } = idempotencyKeyOf(request);
       const seed = idempotencyKey ?? newId('task', decider.clock.nowMs(), decider.prng);
-      const input = { project, request: body, ttlMs, seed, idempotencyKey };
+      const input = { project, request: body, ttlMs, whenFull, seed, idempotencyKey };
       const create = permitted(principal, (snapshot, ctx, attempt) => {
         assertMay(snapshot, principal, question);
         const made = scheduleTask(snapshot, input, ctx);

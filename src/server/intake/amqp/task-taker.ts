@@ -17,7 +17,13 @@ import { parseStrictJson } from '../../../base/json/strict-json.ts';
 import type { Logger } from '../../../base/log.ts';
 import { taskAtOnce } from '../../../core/controllers/task-at-once.ts';
 import { refusalOf } from '../../../core/operations/jobs/job-request.ts';
-import { foundNoHost, noNodes, scheduleResultOf, scheduleTask } from '../../../core/operations/tasks/schedule.ts';
+import {
+  foundNoHost,
+  type ScheduleInput,
+  noNodes,
+  scheduleResultOf,
+  scheduleTask,
+} from '../../../core/operations/tasks/schedule.ts';
 import { eventChange } from '../../../core/state/events.ts';
 import { keys } from '../../../core/state/keys.ts';
 import type { AuditParts } from '../../audit/trail.ts';
@@ -94,7 +100,7 @@ export class TaskTaker implements Taker {
     const { task_id: _id, reply_to: _to, ...request } = asked.request;
     const idempotencyKey = asked.id === undefined ? undefined : `amqp:${sha256(asked.id)}:${asked.attempt}`;
     const seed = idempotencyKey ?? newId('task', Math.floor(decider.clock.nowMs()), decider.prng);
-    const input = { project, request, ttlMs, seed, idempotencyKey };
+    const input: ScheduleInput = { project, request, ttlMs, whenFull: 'fail', seed, idempotencyKey };
     const caller = intakeCaller(this.#parts, 'task');
     const schedule = permitted(caller.principal, (snapshot, ctx) =>
       taskAtOnce(snapshot, scheduleTask(snapshot, input, ctx), ctx),
