@@ -21,6 +21,12 @@ export function assertContainerImage(spec: ImageSpec, at = 'spec.'): void {
   const container = isContainerImage(spec);
   const fault = (field: string, message: string): ApiError =>
     new ApiError('InvalidRequest', `${at}${field}: ${message}`, { field: `${at}${field}` });
+  for (const [field, url] of [['source', spec.source], ...(spec.mirrors ?? []).map((each) => ['mirrors', each])])
+    if (/^https?:\/\/[^/?#]*@/i.test(url ?? ''))
+      throw fault(
+        field ?? '',
+        'a URL with a name or password in it is not taken: everybody who may read images sees it',
+      );
   if (spec.backend !== undefined && !driverFits(spec.backend, container))
     throw fault('backend', `the driver "${spec.backend}" does not run images of format ${spec.format}`);
   if (!container) {
@@ -29,10 +35,7 @@ export function assertContainerImage(spec: ImageSpec, at = 'spec.'): void {
   }
   const read = readContainerReference(spec.source);
   if (!read.ok)
-    throw fault(
-      'source',
-      `"${spec.source}" is not a container image, docker://REGISTRY/NAME:TAG[@sha256:...]: ${read.fault}`,
-    );
+    throw fault('source', `this is not a container image, docker://REGISTRY/NAME:TAG[@sha256:...]: ${read.fault}`);
   for (const field of ['checksum', 'localPath'] as const)
     if (spec[field] !== undefined)
       throw fault(field, 'a container image has none: its engine stores it, and a digest in its source identifies it');

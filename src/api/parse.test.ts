@@ -53,6 +53,12 @@ describe('parse', () => {
     ['a value of a map', { name: 'a', labels: { a: 1 } }, 'spec.labels.a', /string/],
     ['another type altogether', 'text', 'spec', /object/],
     ['null', null, 'spec', /object/],
+    [
+      'a value in place of a name',
+      { name: 'a', 'hunter22/+x': 1 },
+      'spec',
+      /^unknown field of 11 characters, which is not/,
+    ],
     ['control characters in a name', { name: 'a', 'x\u001b[2J': 1 }, 'spec.x?[2J', /unknown field "x\?\[2J"/],
   ];
   for (const [name, input, field, message] of rows) {

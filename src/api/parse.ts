@@ -57,8 +57,8 @@ function faultOf(validator: Validator, schema: TSchema, value: unknown, at: stri
       : known.length
         ? `; known: ${known.join(', ')}`
         : allowedNames(schema, error.schemaPath);
-    return new ApiError('InvalidRequest', `unknown field "${printable(unknown)}"${path ? ` in ${path}` : ''}${hint}`, {
-      field: joinPath(path, `/${unknown}`),
+    return new ApiError('InvalidRequest', `unknown field ${quoted(unknown)}${path ? ` in ${path}` : ''}${hint}`, {
+      field: couldBeName(unknown) ? joinPath(path, `/${unknown}`) : path || 'body',
     });
   }
   if (error.keyword === 'required') {
@@ -129,6 +129,15 @@ function joinPath(at: string, pointer: string): string {
 
 function firstString(value: unknown): string {
   return Array.isArray(value) && typeof value[0] === 'string' ? value[0] : '';
+}
+
+/** Something else may be a value that was written in the place of its name: it is not repeated. */
+function couldBeName(text: string): boolean {
+  return text.length <= 40 && !/[^A-Za-z0-9_. \p{Cc}[-]/u.test(text);
+}
+
+function quoted(name: string): string {
+  return couldBeName(name) ? `"${printable(name)}"` : `of ${name.length} characters, which is not repeated here,`;
 }
 
 /** User input, shortened and without control characters, so that an error can be shown anywhere. */

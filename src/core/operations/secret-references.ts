@@ -78,7 +78,7 @@ export function assertNamedExist(snapshot: Snapshot, project: string, named: rea
 
 function faultOf({ prefix, username }: ImageCredential): readonly [field: string, fault: string] | undefined {
   const read = readImagePrefix(prefix);
-  if (!read.ok) return ['prefix', `"${prefix}" is no prefix of images: ${read.fault}`];
+  if (!read.ok) return ['prefix', `this is no prefix of images: ${read.fault}`];
   if (read.place.inClear) return ['prefix', `${prefix} is plain HTTP to another machine; use https:`];
   if (read.place.protocol === 'registry' && username === undefined)
     return ['username', 'a registry takes a user name with the password, also with a token in its place; set username'];

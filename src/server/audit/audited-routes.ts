@@ -80,11 +80,16 @@ function subjectOf(route: Route, { params, query, body }: RouteRequest, { hashBo
       ? { verb: verbOfPath(route.path), kind: undefined }
       : subjectOfNeeds(route.path, access, body);
   const metadata = isRecord(body) && isRecord(body['metadata']) ? body['metadata'] : {};
-  const named = (text: unknown): string | undefined => (typeof text === 'string' ? text : undefined);
-  const object = params['name'] ?? params['host'] ?? params['hook'] ?? named(metadata['name']);
-  const project = query.all('project')[0] ?? named(metadata['project']);
+  const object = params['name'] ?? params['host'] ?? params['hook'] ?? metadata['name'];
+  const project = query.all('project')[0] ?? metadata['project'];
   const hasBody = !takesBytes && !takesUnparsedJson && isRecord(body) && Object.keys(body).length > 0;
-  return { verb, kind, project, object, ...(hasBody ? { body: hashBody(body) } : {}) };
+  return { verb, kind, project: nameIn(project), object: nameIn(object), ...(hasBody ? { body: hashBody(body) } : {}) };
+}
+
+/** A name or an id. What cannot be one may be a secret in the wrong place: it is not written down. */
+function nameIn(text: unknown): string | undefined {
+  if (typeof text !== 'string') return undefined;
+  return /^[a-z0-9][a-z0-9._-]{0,127}$/.test(text) ? text : '(not a name)';
 }
 
 /** Of a ticket, what it is for. */
