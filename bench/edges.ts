@@ -1,8 +1,9 @@
 // Suite `edges`: what it costs that work comes in from other systems, and that news goes out to them.
 
 import { measureSchedule } from './edges-schedule.ts';
+import { measureWebhooks } from './edges-webhooks.ts';
 import type { Emit } from './row.ts';
 
 export async function run(emit: Emit): Promise<void> {
-  for (const measure of [measureSchedule]) await measure(emit);
+  for (const measure of [measureSchedule, measureWebhooks]) await measure(emit);
 }

@@ -300,7 +300,7 @@ export interface WebhookProgress {
   readonly project: string;
   readonly name: string;
   readonly webhookId: string;
-  /** Every event up to this revision is delivered, or in `pending`. */
+  /** Every event up to this revision is delivered, or in `pending`; 0: nothing was sent yet, and events begin with this record. */
   readonly revision: number;
   /** The number of the last request for another delivery that was taken up. */
   readonly asked: number;

@@ -6,7 +6,7 @@ import { equalJson } from '../../../base/equal-json.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { keys } from '../../state/keys.ts';
-import { unchanged } from '../../state/plan.ts';
+import { type Change, unchanged } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
@@ -26,11 +26,22 @@ export function createWebhook(snapshot: Snapshot, input: CreateInput<WebhookSpec
     plan: {
       changes: [
         { key, ifRevision: 0, value: webhook },
+        beginning(snapshot, webhook),
         ...rememberCreate(input, 'webhook', { key, id: metadata.id }, ctx),
       ],
     },
     key,
     changed: true,
+  };
+}
+
+/** The revision of this record is where its events begin. */
+function beginning(snapshot: Snapshot, { metadata: { project, name, id } }: Webhook): Change {
+  const key = keys.webhookProgress(project, name);
+  return {
+    key,
+    ifRevision: snapshot.get('webhookProgress', key)?.revision ?? 0,
+    value: { kind: 'webhookProgress', project, name, webhookId: id, revision: 0, asked: 0, pending: [], delivered: [] },
   };
 }
 

@@ -55,9 +55,11 @@ export class WebhookSender {
     this.#id = id;
     this.#parts = parts;
     const stored = parts.decider.cache.committed('webhookProgress', keys.webhookProgress(project, name));
-    const known = stored?.value.webhookId === id ? stored.value : undefined;
+    const known = stored?.value.webhookId === id ? stored : undefined;
     this.#progressRevision = stored?.revision ?? 0;
-    this.#deliveries = new Deliveries(known ?? { pending: [], delivered: [], revision: entry.revision, asked: 0 });
+    // A record that was only created says by its own revision where the events begin.
+    const revision = known?.value.revision || (known ?? entry).revision;
+    this.#deliveries = new Deliveries({ pending: [], delivered: [], asked: 0, ...known?.value, revision });
   }
 
   get id(): string {
