@@ -40,6 +40,7 @@ export const accessResources = [
   'priority',
   'project',
   'host',
+  'inventory',
   'token',
   'role',
   'binding',
@@ -133,6 +134,7 @@ const fleetOperator = {
   size: ['read', 'create', 'update', 'delete', 'use'],
   pool: ['read', 'create', 'update', 'delete', 'use'],
   host: ['read', 'create', 'update', 'delete', 'drain', 'issue-token'],
+  inventory: ['read', 'create', 'update', 'delete'],
   project: ['read'],
   fleet: ['read'],
   audit: ['read-placement'], // of what belongs to no project

@@ -28,6 +28,8 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   webhookDeliveries: ({ webhookDeliveries }) => webhookDeliveries('w', { project: 'p' }),
   resendDelivery: ({ resendDelivery }) => resendDelivery('w', 'evt_1', { project: 'p' }),
   testWebhook: ({ testWebhook }) => testWebhook('w', { project: 'p' }),
+  pushNodes: ({ pushNodes }) => pushNodes('metal', []),
+  confirmInventory: ({ confirmInventory }) => confirmInventory('metal', 'abc'),
   hostToken: ({ hostToken }) => hostToken('h1'),
   createToken: ({ createToken }) =>
     createToken({ metadata: { name: 'ci', labels: {} }, spec: { description: '', role: 'viewer' } }),

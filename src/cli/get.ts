@@ -1,6 +1,7 @@
 // `berth get KIND [NAME]`: any resource as it is stored, or a list of a kind.
 
 import { Command } from 'commander';
+import { pluralOf } from '../api/client/user-client.ts';
 import { nearest } from '../api/nearest.ts';
 import { type Kind, type ResourceByKind, resourceDefinitions } from '../api/resources/index.ts';
 import type { Cli } from './cli.ts';
@@ -52,11 +53,11 @@ async function list<K extends Kind>(
     ...(kind !== 'event' && resourceDefinitions[kind].scope === 'project' && !allProjects ? { project } : {}),
     ...(selector === undefined ? {} : { selector }),
   };
-  const { items } = await attempting(`list ${kind}s`, () => listAll(client, kind, query));
+  const { items } = await attempting(`list ${pluralOf(kind)}`, () => listAll(client, kind, query));
   await printList<ResourceByKind[K]>(cli, output, {
     items,
     columns: kindViews[kind]({ nowMs: cli.clock.nowMs() }),
-    empty: nothingFound(`${kind}s`, { selector, otherwise: `no ${kind}s` }),
+    empty: nothingFound(pluralOf(kind), { selector, otherwise: `no ${pluralOf(kind)}` }),
   });
 }
 

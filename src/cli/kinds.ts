@@ -1,5 +1,6 @@
 // How each kind of resource is listed: its names on the command line, and its columns.
 
+import { pluralOf } from '../api/client/user-client.ts';
 import type { Binding } from '../api/resources/binding.ts';
 import type { Event } from '../api/resources/event.ts';
 import type { Group } from '../api/resources/group.ts';
@@ -11,6 +12,7 @@ import type { Kind, ResourceByKind } from '../api/resources/index.ts';
 import type { Pool } from '../api/resources/pool.ts';
 import type { Project } from '../api/resources/project.ts';
 import type { Role } from '../api/resources/role.ts';
+import type { Inventory } from '../api/resources/inventory.ts';
 import type { Webhook } from '../api/resources/webhook.ts';
 import type { Secret } from '../api/resources/secret.ts';
 import type { Size } from '../api/resources/size.ts';
@@ -53,6 +55,7 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   binding: bindingColumns,
   secret: secretColumns,
   webhook: webhookColumns,
+  inventory: inventoryColumns,
   event: eventColumns,
 };
 
@@ -72,6 +75,7 @@ export const kinds: readonly Kind[] = [
   'binding',
   'secret',
   'webhook',
+  'inventory',
   'event',
 ];
 const shortNames: Readonly<Record<string, Kind>> = { vm: 'instance', vms: 'instance', inst: 'instance', img: 'image' };
@@ -79,7 +83,7 @@ const shortNames: Readonly<Record<string, Kind>> = { vm: 'instance', vms: 'insta
 export function kindOf(word: string): Kind | undefined {
   const lower = word.toLowerCase();
   return (
-    kinds.find((kind) => lower === kind || lower === `${kind}s`) ??
+    kinds.find((kind) => lower === kind || lower === pluralOf(kind)) ??
     (Object.hasOwn(shortNames, lower) ? shortNames[lower] : undefined)
   );
 }
@@ -333,6 +337,25 @@ function webhookColumns({ nowMs }: ViewFacts): Column<Webhook>[] {
       paint: (cell, { status }, colours) => (status.disabled ? colours.red(cell) : cell),
     },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+  ];
+}
+
+function inventoryColumns({ nowMs }: ViewFacts): Column<Inventory>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'SOURCE', value: ({ spec: { source } }) => (source.kind === 'http' ? source.url : source.kind) },
+    { header: 'HOSTS', value: ({ status }) => String(status.hosts), right: true },
+    {
+      header: 'STATE',
+      importance: 'major',
+      value: ({ status }) => status.state,
+      paint: (cell, { status }, colours) => (status.state === 'Fresh' ? cell : colours.red(cell)),
+    },
+    {
+      header: 'LAST GOOD',
+      value: ({ status: { lastGoodAtMs } }) => (lastGoodAtMs === undefined ? '' : `${age(nowMs - lastGoodAtMs)} ago`),
+    },
+    { header: 'MESSAGE', importance: 'minor', value: ({ status }) => status.message },
   ];
 }
 

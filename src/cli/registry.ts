@@ -226,6 +226,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./fleet/pool.ts')).poolCommand,
   },
   {
+    name: 'inventory',
+    group: fleet,
+    summary: 'Inventories: hosts of other systems',
+    load: async () => (await import('./inventory/inventory.ts')).inventoryCommand,
+  },
+  {
     name: 'group',
     group: fleet,
     summary: 'Placement groups: rules for placing instances together or apart',

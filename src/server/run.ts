@@ -135,6 +135,7 @@ async function start(
       mcp: mcpSettingsOf(config),
       scheduleTtlMs: config.scheduleTtlMs,
       scheduleWhenFull: config.scheduleWhenFull,
+      fetch: systemFetch,
       post: createPost(new ReceiverGuard(config.webhookAllow), clock),
       ...(secure ? { joining: joinPartsOf(config) } : {}),
       ...(audit === undefined ? {} : { audit }),

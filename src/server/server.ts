@@ -3,6 +3,7 @@
 
 import type { Buggify } from '../base/buggify.ts';
 import type { Clock } from '../base/clock.ts';
+import type { WebFetch } from '../base/fetch-json.ts';
 import type { Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
 import { controllers } from '../core/controllers/registry.ts';
@@ -56,6 +57,8 @@ import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
 import type { ImageContent } from './images/image-content.ts';
 import { Hearing } from './hearing.ts';
+import { Inventories } from './inventory/inventories.ts';
+import { inventoryRoutes } from './inventory/inventory-routes.ts';
 import { Leadership, notFollowed } from './leadership.ts';
 import { createMetrics } from './metrics.ts';
 import { Outside } from './outside.ts';
@@ -94,6 +97,8 @@ export interface ServerParts {
   readonly login?: LoginParts;
   /** Sends to receivers of webhooks; absent: nothing is sent. */
   readonly post?: Post;
+  /** Asks the sources of inventories; absent: none is polled. */
+  readonly fetch?: WebFetch;
   /** How long the room of a request to /schedule is held. Default: an hour. */
   readonly scheduleTtlMs?: number;
   /** Whether it fails or waits while no host has room. Default: it fails. */
@@ -147,6 +152,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   hearing.start();
   const leads = (): boolean => leadership.leads;
   const webhooks = parts.post && new Webhooks({ decider, post: parts.post, leads, log, version: parts.version });
+  const inventories = parts.fetch && new Inventories({ decider, fetch: parts.fetch, leads, log });
   const statuses = parts.forges && new CommitStatuses({ decider, forges: parts.forges, leads, log });
   const leadership = new Leadership({
     decider,
@@ -160,6 +166,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       loop.stepDown();
       statuses?.stepDown();
       webhooks?.stepDown();
+      inventories?.stepDown();
     },
   });
   leadership.start();
@@ -178,6 +185,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     epoch: () => epochOf(cache),
   });
   webhooks?.start();
+  inventories?.start();
+  if (inventories) parts.outside?.add(inventories);
   if (webhooks) parts.outside?.add(webhooks);
   statuses?.start();
   if (statuses) parts.outside?.add(statuses);
@@ -210,6 +219,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       verifier.stop();
       await statuses?.stop();
       await webhooks?.stop();
+      await inventories?.stop();
       hearing.stop();
       janitor.stop();
       await upkeep?.stop();
@@ -254,6 +264,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
         whenFull: parts.scheduleWhenFull ?? 'fail',
       }),
       ...webhookRoutes(decider),
+      ...inventoryRoutes(decider),
       ...jobRoutes(decider),
       ...jobRequestRoutes({ decider, outside }),
       ...runFileRoutes({ decider, runFiles }),

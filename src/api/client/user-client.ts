@@ -2,6 +2,7 @@
 // starts in a third of the time.
 
 import type { WebhookDelivery } from '../news/webhook-delivery.ts';
+import type { InventoryStatus } from '../resources/inventory.ts';
 import type { MasterKeyStatus } from '../routes/master-keys.ts';
 import type { AuditLogCheck, AuditLogPage } from '../audit/audit-log.ts';
 import type { VerifyReport, VerifyRequest } from '../verify.ts';
@@ -242,6 +243,14 @@ function fleetCalls(json: Json) {
     testWebhook: (name: string, query: { project?: string } = {}): Promise<{ event: string }> =>
       json(`${pathOf('webhook', name)}/test`, { method: 'POST', query }),
 
+    /** Sends the whole list of nodes of an inventory. */
+    pushNodes: (name: string, nodes: readonly unknown[]): Promise<InventoryStatus> =>
+      json(`${pathOf('inventory', name)}/nodes`, { method: 'PUT', body: nodes }),
+
+    /** Lets the hosts go that the last list lacks. */
+    confirmInventory: (name: string, hash: string): Promise<InventoryStatus> =>
+      json(`${pathOf('inventory', name)}/confirm`, { method: 'POST', body: { hash } }),
+
     /** Finds inconsistent records; with `apply` repairs them. */
     verify: (body: Partial<VerifyRequest> = {}): Promise<VerifyReport> => json('/v1/verify', { method: 'POST', body }),
 
@@ -349,5 +358,9 @@ function streams(requests: Requests) {
 
 /** The plural of every kind is its name and an "s"; user-client.test.ts checks this against the registry. */
 export function pathOf(kind: Kind, name?: string): string {
-  return `/v1/${kind}s${name === undefined ? '' : `/${encodeURIComponent(name)}`}`;
+  return `/v1/${pluralOf(kind)}${name === undefined ? '' : `/${encodeURIComponent(name)}`}`;
+}
+
+export function pluralOf(kind: Kind): string {
+  return kind === 'inventory' ? 'inventories' : `${kind}s`;
 }

@@ -119,6 +119,20 @@ export const UnknownGuest = Type.Object(
 );
 export type UnknownGuest = Static<typeof UnknownGuest>;
 
+/** A host of an inventory: its owner's system says what it is. */
+export const OutsideHost = Type.Object(
+  {
+    inventory: Type.String({ ...Name, description: 'the inventory it comes from' }),
+    ip: Type.Optional(Type.String({ maxLength: 45 })),
+    model: Type.Optional(Type.String({ maxLength: 128 })),
+    usage: Type.Unsafe<Amounts>({ ...Amounts, description: 'as reported; part of it may be ours' }),
+    reportedAtMs: Type.Integer({ description: 'when a list last changed something here' }),
+    missed: Type.Optional(Type.Integer({ minimum: 1, description: 'in so many lists in a row it was absent' })),
+  },
+  { ...closed, description: 'it belongs to another system, has no agent and takes no instances' },
+);
+export type OutsideHost = Static<typeof OutsideHost>;
+
 export const HostStatus = Type.Object(
   {
     machineId: Type.Optional(Type.String()),
@@ -146,6 +160,8 @@ export const HostStatus = Type.Object(
     unknownVolumes: Type.Optional(Type.Array(Type.String())),
     /** `unknownGuests` is complete: the agent has confirmed that in this session. Only in restored stores. */
     guestsTold: Type.Optional(Type.Boolean()),
+    /** Set for hosts of an inventory, which have no agent. */
+    outside: Type.Optional(OutsideHost),
     agentVersion: Type.Optional(Type.String()),
     registeredAtMs: Type.Optional(Type.Integer()),
     conditions: Type.Array(Condition),

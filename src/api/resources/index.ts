@@ -6,6 +6,7 @@ import { type Group, groupDefinition } from './group.ts';
 import { type Host, hostDefinition } from './host.ts';
 import { type Image, imageDefinition } from './image.ts';
 import { type Instance, instanceDefinition } from './instance.ts';
+import { type Inventory, inventoryDefinition } from './inventory.ts';
 import { type Job, jobDefinition } from './job.ts';
 import { type Pool, poolDefinition } from './pool.ts';
 import { type Project, projectDefinition } from './project.ts';
@@ -33,6 +34,7 @@ export const resourceDefinitions = {
   binding: bindingDefinition,
   secret: secretDefinition,
   webhook: webhookDefinition,
+  inventory: inventoryDefinition,
   event: eventDefinition,
 } as const;
 
@@ -52,6 +54,7 @@ export interface ResourceByKind {
   binding: Binding;
   secret: Secret;
   webhook: Webhook;
+  inventory: Inventory;
   event: Event;
 }
 

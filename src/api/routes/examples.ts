@@ -19,6 +19,7 @@ const specs = {
   role: { description: 'restarts instances', rules: { instance: ['read', 'power'] } },
   binding: { role: 'user', project: 'web', subjects: [{ kind: 'token', name: 'ci' }] },
   secret: { values: { password: 'correct horse' } },
+  inventory: { source: { kind: 'http', url: 'http://inventory.example.com/nodes' }, pool: 'edge' },
   webhook: {
     url: 'https://receiver.example.com/berth',
     events: ['berth.v1.instance.*'],
@@ -91,6 +92,8 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   heartbeat: { epoch: 3 },
   reportGuests: { epoch: 3, reports: [] },
   logIn: { idToken: 'eyJ...' },
+  pushInventoryNodes: [{ name: 'metal-0', cpu: 32, memory: 131_072, usage_cpu: 4, usage_mem: 8_192, ip: '10.20.0.1' }],
+  confirmInventory: { hash: '9d2c4f6b1a3e5870' },
   schedule: { requested_cpu: 4, requested_memory: 8192, requested_pool: 'edge', dedicated: false },
   mcp: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
 };

@@ -19,6 +19,7 @@ import { processRoutes } from './process.ts';
 import { routesOfKind } from './resources.ts';
 import type { RouteDefinition } from './route.ts';
 import { scheduleRoutes } from './schedule.ts';
+import { inventoryRoutes } from './inventories.ts';
 import { webhookRoutes } from './webhooks.ts';
 import { storeRoutes } from './store.ts';
 
@@ -34,6 +35,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(deadLetterRoutes),
   ...Object.values(scheduleRoutes),
   ...Object.values(webhookRoutes),
+  ...Object.values(inventoryRoutes),
   ...Object.values(imageRoutes),
   ...Object.values(capacityRoutes),
   ...Object.values(storeRoutes),

@@ -63,6 +63,7 @@ export const resourceSchemas: Readonly<Record<Kind, ResourceSchemas>> = {
   binding: schemasOf(resourceDefinitions.binding),
   secret: schemasOf(resourceDefinitions.secret),
   webhook: schemasOf(resourceDefinitions.webhook),
+  inventory: schemasOf(resourceDefinitions.inventory),
   event: schemasOf(resourceDefinitions.event),
 };
 

@@ -49,6 +49,7 @@ pool         r       rU           rU             rcudU           -
 priority     -       -            U              -               -
 project      r       r            ru             r               -
 host         -       -            -              rcudDT          -
+inventory    -       -            -              rcud            -
 token        -       -            rcudT          -               -
 role         -       -            -              -               -
 binding      -       r            rcud           -               -
@@ -64,6 +65,7 @@ const sharedByAll: ReadonlySet<AccessResource> = new Set<AccessResource>(['image
 const ofTheFleet: ReadonlySet<AccessResource> = new Set<AccessResource>([
   ...sharedByAll,
   'host',
+  'inventory',
   'role',
   'dead-letter',
   'fleet',

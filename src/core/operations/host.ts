@@ -186,6 +186,12 @@ export function registerHost(
       { field: 'machineId' },
     );
   }
+  if (entry?.value.status.outside)
+    throw new ApiError(
+      'Conflict',
+      `host "${name}" comes from inventory "${entry.value.status.outside.inventory}" and has no agent; give this one another name`,
+      { field: 'name' },
+    );
   if (entry) assertSameAgent(entry.value, registration.agentId);
   if (entry?.value.status.session === registration.session) return { plan: unchanged(entry), key, changed: false };
   assertPlausible(registration);

@@ -17,6 +17,8 @@ export type AskingSpec = Pick<
   readonly containers?: InstanceSpec['containers'] | undefined;
   readonly volumes?: InstanceSpec['volumes'] | undefined;
   readonly run?: InstanceSpec['run'] | undefined;
+  /** Of a task only. */
+  readonly ttlMs?: number;
 };
 
 export interface Room {

@@ -34,6 +34,8 @@ export interface HostTerms {
   readonly volumesOn?: readonly string[] | undefined;
   /** It has a program to run, which not every driver can give its guests. */
   readonly runs?: true | undefined;
+  /** Hosts without an agent may take it: it is a task, and some host is such a one. */
+  readonly outside?: true | undefined;
   /** Set only when some host is dedicated to the project, so that all other projects share their verdicts. */
   readonly project?: string | undefined;
 }
@@ -57,8 +59,14 @@ export function hostTermsOf(
     dedicated: placement.dedicated || undefined,
     volumesOn: spec.volumes && asksOf(volumesOf(snapshot, { project, volumes: spec.volumes })).hosts,
     runs: spec.run === undefined ? undefined : true,
+    outside: mayGoOutside(snapshot, spec) || undefined,
     project: ownerOf(snapshot, project),
   };
+}
+
+/** Only room without a guest: hosts of an inventory run none of ours. */
+export function mayGoOutside(snapshot: Snapshot, { ttlMs, image }: AskingSpec): boolean {
+  return ttlMs !== undefined && image === undefined && vocabularyOf(snapshot).outside > 0;
 }
 
 /** The project, where some host is dedicated to it. */

@@ -18,6 +18,7 @@ import { labels } from './plugins/labels.ts';
 import { limit } from './plugins/limit.ts';
 import { nominated } from './plugins/nominated.ts';
 import { online } from './plugins/online.ts';
+import { outside } from './plugins/outside.ts';
 import { paused } from './plugins/paused.ts';
 import { placementGroup } from './plugins/neighbours/placement-group.ts';
 import { pool } from './plugins/pool.ts';
@@ -36,6 +37,7 @@ import { volumes } from './plugins/guests/volumes.ts';
 export const hostPlugins: readonly HostPlugin[] = [
   online,
   paused,
+  outside,
   controlPlane,
   dedicated,
   pool,

@@ -15,7 +15,7 @@ import { asksOf, heldGiB, volumesOf } from '../state/volumes.ts';
 import { type Belonging, belongingOf } from './neighbours/belonging.ts';
 import { type AskingSpec, demandOf } from './demand.ts';
 import { type GroupTerm, groupTermsOf } from './neighbours/group-terms.ts';
-import { type HostTerms, hostTermsOf, ownerOf } from './host-terms.ts';
+import { type HostTerms, hostTermsOf, mayGoOutside, ownerOf } from './host-terms.ts';
 import { ShortKeys } from './engine/short-keys.ts';
 import { type ProfileName, type Weights, weightsOf } from './profiles.ts';
 
@@ -74,6 +74,7 @@ interface Known {
   readonly image: Image | undefined;
   readonly pool: Pool | undefined;
   readonly owner: string | undefined;
+  readonly outside: boolean;
 }
 
 /**
@@ -92,13 +93,21 @@ function ownOf(snapshot: Snapshot, asking: Asking): Own {
   // The volumes belong to this instance alone, and their hosts change.
   if (spec.volumes !== undefined) return withVolumes(snapshot, asking, workOut(snapshot, asking, pool?.spec));
   const owner = ownerOf(snapshot, asking.metadata.project);
+  const outside = mayGoOutside(snapshot, spec);
   let knownBySpec = knownBySnapshot.get(snapshot);
   const known = knownBySpec?.get(spec);
-  if (known && known.size === size && known.image === image && known.pool === pool && known.owner === owner)
+  if (
+    known &&
+    known.size === size &&
+    known.image === image &&
+    known.pool === pool &&
+    known.owner === owner &&
+    known.outside === outside
+  )
     return known.own;
   const own = workOut(snapshot, asking, pool?.spec);
   if (!knownBySpec || knownBySpec.size >= knownMax) knownBySnapshot.set(snapshot, (knownBySpec = new Map()));
-  knownBySpec.set(spec, { own, size, image, pool, owner });
+  knownBySpec.set(spec, { own, size, image, pool, owner, outside });
   return own;
 }
 

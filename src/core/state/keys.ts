@@ -33,6 +33,7 @@ const folders = {
   spentIdToken: 'spent-id-tokens',
   secret: 'secrets',
   webhook: 'webhooks',
+  inventory: 'inventories',
   webhookProgress: 'webhook-progress',
   secretValues: 'secret-values',
   dataKey: 'data-keys',
@@ -106,6 +107,7 @@ export const keys = {
   hostGeneration: (host: string): string => `host-generations/${host}`,
   joinToken: (id: string): string => `join-tokens/${id}`,
   secret: (project: string, name: string): string => `secrets/${project}/${name}`,
+  inventory: (name: string): string => `inventories/${name}`,
   webhook: (project: string, name: string): string => `webhooks/${project}/${name}`,
   webhookProgress: (project: string, name: string): string => `webhook-progress/${project}/${name}`,
   secretValues: (project: string, name: string): string => `secret-values/${project}/${name}`,
@@ -167,6 +169,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.joinToken(record.id);
     case 'secret':
       return keys.secret(record.metadata.project, record.metadata.name);
+    case 'inventory':
+      return keys.inventory(record.metadata.name);
     case 'webhook':
       return keys.webhook(record.metadata.project, record.metadata.name);
     case 'webhookProgress':

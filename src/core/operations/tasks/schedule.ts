@@ -109,5 +109,5 @@ export function noNodes(why: string): string {
 }
 
 function addressOf(host: Host | undefined): string | null {
-  return host?.metadata.labels['ip'] ?? null;
+  return host?.status.outside?.ip ?? host?.metadata.labels['ip'] ?? null;
 }

@@ -1,5 +1,6 @@
 // For each route, what the matrix asks of it: once about the own project and once about a foreign one, or in whatever ways matter.
 
+import { pluralOf } from '../../../api/client/user-client.ts';
 import type { Kind } from '../../../api/resources/index.ts';
 import type { RouteDefinition } from '../../../api/routes/route.ts';
 import { isResource } from '../routes/present.ts';
@@ -62,6 +63,7 @@ const ofFleet: Partial<Record<Kind, { readonly name: string; readonly spec?: obj
   image: { name: 'tiny', spec: { source: 'https://images.test/new.qcow2' } },
   size: { name: 'small', spec: { cpus: 1, memoryMiB: 64 } },
   pool: { name: 'gpu', spec: {} },
+  inventory: { name: 'metal', spec: { source: { kind: 'push' } } },
   role: { name: 'watcher', spec: { rules: { instance: ['read'] } } },
   token: { name: 'fleet-token' },
   binding: { name: 'fleet-binding', spec: { role: 'metrics', subjects } },
@@ -89,7 +91,7 @@ function sameLabels(key: string): object {
 type OfKind = Readonly<Record<'list' | 'get' | 'create' | 'replace' | 'delete', Asks>>;
 
 function ofKind(kind: Kind): OfKind | undefined {
-  const plural = `${kind}s`;
+  const plural = pluralOf(kind);
   const scoped = inProjects[kind];
   if (scoped) {
     const at = (side: Side): Ask => ({ params: { name: scoped.name(side) }, query: { project: side } });
@@ -310,6 +312,8 @@ const others: Readonly<Record<string, Asks>> = {
     query: { project: side },
   })),
   testWebhook: both((side) => ({ params: { name: `${side}-hook` }, query: { project: side } })),
+  pushInventoryNodes: fleet({ params: { name: 'metal' }, body: [] }),
+  confirmInventory: fleet({ params: { name: 'metal' }, body: { hash: 'abc' } }),
   docsPage: fleet(),
   docsPageFile: fleet({ params: { file: 'start.js' } }),
   whoAmI: fleet(),

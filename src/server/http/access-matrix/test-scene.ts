@@ -6,6 +6,7 @@ import { randomSecret, systemClock, systemPrng } from '../../../base/system.ts';
 import type { Event } from '../../../api/resources/event.ts';
 import type { Instance } from '../../../api/resources/instance.ts';
 import type { JobStatus } from '../../../api/resources/job.ts';
+import type { Inventory } from '../../../api/resources/inventory.ts';
 import type { Pool } from '../../../api/resources/pool.ts';
 import type { Size } from '../../../api/resources/size.ts';
 import type { Principal } from '../../../core/access/principal.ts';
@@ -157,6 +158,13 @@ const pool: Pool = {
   spec: { description: '' },
   status: {},
 };
+const inventory: Inventory = {
+  kind: 'inventory',
+  schemaVersion: 1,
+  metadata: { ...plain, id: `inv_${'0'.repeat(26)}`, name: 'metal' },
+  spec: { description: '', source: { kind: 'push' }, intervalMs: 10_000, lossShareMax: 0.2 },
+  status: { state: 'Held', message: '', hosts: 9, skipped: [], waiting: { hash: 'abc', gone: 9 } },
+};
 
 /** Who asks: a column of the table each. */
 const share = { instance: 'ours-web', instanceId: instanceId('ours'), verbs: ['console' as const, 'logs' as const] };
@@ -198,6 +206,7 @@ const scene: readonly AnyRecord[] = [
   testImage('tiny', { aliases: ['default'] }),
   size,
   pool,
+  inventory,
   ...testHost('rack-empty'),
   testRole('watcher', { instance: ['read'] }),
   fleetToken,

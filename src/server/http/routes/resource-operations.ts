@@ -7,6 +7,7 @@ import { HostSpec } from '../../../api/resources/host.ts';
 import { ImageSpec } from '../../../api/resources/image.ts';
 import type { Kind } from '../../../api/resources/index.ts';
 import { InstanceSpec } from '../../../api/resources/instance.ts';
+import { InventorySpec } from '../../../api/resources/inventory.ts';
 import { JobSpec } from '../../../api/resources/job.ts';
 import type { Labels } from '../../../api/resources/metadata.ts';
 import { PoolSpec } from '../../../api/resources/pool.ts';
@@ -34,6 +35,7 @@ import { revokeToken } from '../../../core/operations/access/token.ts';
 import { createSecret, deleteSecret, replaceSecret } from '../../../core/operations/secret.ts';
 import { createTask, deleteTask } from '../../../core/operations/task.ts';
 import { createVolume, deleteVolume, replaceVolume } from '../../../core/operations/volumes/volume.ts';
+import { createInventory, deleteInventory, replaceInventory } from '../../../core/operations/inventory/inventory.ts';
 import { createWebhook, deleteWebhook, replaceWebhook } from '../../../core/operations/webhooks/webhook.ts';
 import { withHiddenKept } from './hidden-values.ts';
 import type { Context } from '../../../core/state/context.ts';
@@ -136,6 +138,13 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
       createWebhook(snapshot, { ...input, spec: parse(WebhookSpec, input.spec, 'spec') }, ctx),
     replace: (snapshot, input) => replaceWebhook(snapshot, { ...input, spec: parse(WebhookSpec, input.spec, 'spec') }),
     delete: deleteWebhook,
+  },
+  inventory: {
+    create: (snapshot, input, ctx) =>
+      createInventory(snapshot, { ...input, spec: parse(InventorySpec, input.spec, 'spec') }, ctx),
+    replace: (snapshot, input) =>
+      replaceInventory(snapshot, { ...input, spec: parse(InventorySpec, input.spec, 'spec') }),
+    delete: deleteInventory,
   },
   event: { create: refuse, replace: refuse, delete: refuse },
 };

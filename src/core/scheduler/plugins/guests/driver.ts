@@ -15,7 +15,9 @@ export const driver: HostPlugin = {
       terms.image === undefined || name !== containerDriver;
     return {
       filter(slot) {
-        const drivers = hosts[slot]?.status.drivers ?? [];
+        const status = hosts[slot]?.status;
+        if (status?.outside && terms.outside && wanted === undefined) return null; // no guest of ours starts there
+        const drivers = status?.drivers ?? [];
         if (wanted === undefined)
           return drivers.some((each) => each.available && fits(each))
             ? null
