@@ -358,7 +358,8 @@ function streams(requests: Requests) {
 
 /** The plural of every kind is its name and an "s"; user-client.test.ts checks this against the registry. */
 export function pathOf(kind: Kind, name?: string): string {
-  return `/v1/${pluralOf(kind)}${name === undefined ? '' : `/${encodeURIComponent(name)}`}`;
+  const all = kind === 'inventory' ? '/v1/inventories' : `/v1/${kind}s`;
+  return name === undefined ? all : `${all}/${encodeURIComponent(name)}`;
 }
 
 export function pluralOf(kind: Kind): string {

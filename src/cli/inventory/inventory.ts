@@ -40,7 +40,7 @@ function lsCommand(cli: Cli): Command {
       await printList(cli, output, {
         items: items.sort((a, b) => a.metadata.name.localeCompare(b.metadata.name)),
         columns: kindViews.inventory({ nowMs: cli.clock.nowMs() }),
-        empty: 'no inventories; create one: berth inventory create NAME --url URL',
+        empty: 'no inventories; create one: berth inventory create NAME --from URL',
       });
     });
 }
@@ -58,7 +58,7 @@ function showCommand(cli: Cli): Command {
 }
 
 interface CreateOptions {
-  readonly url?: string;
+  readonly from?: string;
   readonly pool?: string;
   readonly interval?: string;
   readonly lossMax?: string;
@@ -69,13 +69,13 @@ function createCommand(cli: Cli): Command {
   return new Command('create')
     .description('Take hosts from another system')
     .argument('<name>')
-    .option('--url <url>', 'polled for the list of nodes; default: the list is pushed')
+    .option('--from <url>', 'polled for the list of nodes; default: the list is pushed')
     .option('--pool <pool>', 'of nodes that name none')
     .option('--interval <seconds>', 'between two polls; default: 10')
     .option('--loss-max <percent>', 'a list that lacks more of the hosts must be confirmed; default: 20')
     .option('--description <text>', 'free text', '')
     .action(async (name: string, options: CreateOptions, command: Command) => {
-      const { url, pool, interval, lossMax, description } = options;
+      const { from: url, pool, interval, lossMax, description } = options;
       const seconds = interval === undefined ? undefined : parseInteger('--interval', interval, { min: 1, max: 3600 });
       const percent = lossMax === undefined ? undefined : parseInteger('--loss-max', lossMax, { min: 0, max: 100 });
       const spec: Partial<InventorySpec> = {

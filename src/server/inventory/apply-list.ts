@@ -53,7 +53,7 @@ export async function applyList(parts: ListParts, inventory: Inventory, list: No
   const hosts = hostsOf(parts.cache, name).length;
   return note(parts, inventory, {
     state: 'Fresh',
-    message: skipped.length === 0 ? `${hosts} hosts` : `${hosts} hosts; ${skipped.length} nodes are left out`,
+    message: skipped.length === 0 ? `${hosts} hosts` : `${hosts} hosts; nodes left out: ${skipped.length}`,
     lastGoodAtMs: parts.context().nowMs,
     hash: hashOf(list.nodes),
     hosts,

@@ -67,6 +67,7 @@ export class Inventories {
     const { decider, leads } = this.#parts;
     const led = leads();
     if (led && !this.#led) for (const { key } of decider.cache.listCommitted('inventory')) this.#follow(key);
+    if (!led && this.#led) this.stepDown();
     this.#led = led;
     if (led && this.#looks++ % looksPerSweep === 0 && vocabularyOf(decider.cache).outside > 0)
       this.#sweeping = this.#sweeping.then(() => this.#sweep());

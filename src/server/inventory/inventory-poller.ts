@@ -23,6 +23,7 @@ export interface PollerParts {
 
 const delayMsMax = 300_000;
 const jitter = 0.1;
+const idleMs = 2_000;
 
 export class InventoryPoller {
   readonly id: string;
@@ -68,7 +69,10 @@ export class InventoryPoller {
 
   async #run(): Promise<void> {
     const inventory = this.#current();
-    if (!inventory) return;
+    if (!inventory) {
+      this.#next(idleMs); // this process may lead again before anybody stops this poller
+      return;
+    }
     try {
       this.#trouble = await this.#poll(inventory);
     } catch (error) {
