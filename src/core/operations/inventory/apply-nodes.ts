@@ -65,13 +65,8 @@ function changesOfNode(snapshot: Snapshot, { entry, node, of }: NodeChange, ctx:
   const host = hostOf(snapshot, { before, node, of }, ctx);
   const providers = providerChanges(snapshot, { before, host }, ctx.policy);
   if (before && sameButTime(before, host)) return providers;
-  return [
-    { key: keys.host(node.name), ifRevision: entry?.revision ?? 0, value: host },
-    ...providers,
-    ...(before
-      ? []
-      : [eventChange(host, { reason: 'HostFound', message: `in inventory ${of.inventory}`, host: node.name }, ctx)]),
-  ];
+  // No event: 50,000 would push all others out. The inventory says how many hosts it has.
+  return [{ key: keys.host(node.name), ifRevision: entry?.revision ?? 0, value: host }, ...providers];
 }
 
 /** Ratios of 1: the owner's amounts are real ones. */
