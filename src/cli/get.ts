@@ -1,7 +1,7 @@
 // `berth get KIND [NAME]`: any resource as it is stored, or a list of a kind.
 
 import { Command } from 'commander';
-import { pluralOf } from '../api/client/user-client.ts';
+import { pluralOf } from '../api/resources/plural-of.ts';
 import { nearest } from '../api/nearest.ts';
 import { type Kind, type ResourceByKind, resourceDefinitions } from '../api/resources/index.ts';
 import type { Cli } from './cli.ts';

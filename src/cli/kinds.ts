@@ -1,6 +1,6 @@
 // How each kind of resource is listed: its names on the command line, and its columns.
 
-import { pluralOf } from '../api/client/user-client.ts';
+import { pluralOf } from '../api/resources/plural-of.ts';
 import type { Binding } from '../api/resources/binding.ts';
 import type { Event } from '../api/resources/event.ts';
 import type { Group } from '../api/resources/group.ts';

@@ -361,7 +361,3 @@ export function pathOf(kind: Kind, name?: string): string {
   const all = kind === 'inventory' ? '/v1/inventories' : `/v1/${kind}s`;
   return name === undefined ? all : `${all}/${encodeURIComponent(name)}`;
 }
-
-export function pluralOf(kind: Kind): string {
-  return kind === 'inventory' ? 'inventories' : `${kind}s`;
-}

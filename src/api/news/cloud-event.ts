@@ -3,6 +3,7 @@
 
 import { type Static, Type } from 'typebox';
 import type { Event } from '../resources/event.ts';
+import { pluralOf } from '../resources/plural-of.ts';
 
 const closed = { additionalProperties: false } as const;
 
@@ -44,7 +45,7 @@ export function cloudEventOf({ metadata, spec }: Event, fleet: string): CloudEve
     id: metadata.id,
     source: `urn:berth:${fleet}`,
     type: `berth.v1.${subject.kind}.${reason}`,
-    subject: `${within}${subject.kind}s/${subject.name}`,
+    subject: `${within}${pluralOf(subject.kind)}/${subject.name}`,
     time: new Date(metadata.createdAtMs).toISOString(),
     datacontenttype: 'application/json',
     sequence: String(metadata.revision),

@@ -57,7 +57,9 @@ export const InventoryStatus = Type.Object(
     lastGoodAtMs: Type.Optional(
       Type.Integer({ description: 'when Fresh: of the last list that changed something; else of the last good list' }),
     ),
-    hash: Type.Optional(Type.String({ maxLength: 64, description: 'of the last list that was applied' })),
+    hash: Type.Optional(
+      Type.String({ maxLength: 64, description: 'of the nodes of the last list, without their usage' }),
+    ),
     hosts: Type.Integer({ minimum: 0 }),
     skipped: Type.Array(Type.String({ maxLength: 256 }), { maxItems: 16, description: 'nodes left out, and why' }),
     waiting: Type.Optional(

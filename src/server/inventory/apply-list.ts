@@ -9,6 +9,7 @@ import { hostsOf, judgeList, noteState } from '../../core/operations/inventory/j
 import type { Node, NodeList } from '../../core/operations/inventory/read-nodes.ts';
 import type { Cache } from '../../core/state/cache.ts';
 import type { Context } from '../../core/state/context.ts';
+import { keys } from '../../core/state/keys.ts';
 import type { Plan } from '../../core/state/plan.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import { inSlices } from '../in-slices.ts';
@@ -87,7 +88,7 @@ async function note(parts: ListParts, inventory: Inventory, status: InventorySta
 
 /** Nothing is done for an inventory that was removed in between, or made anew. */
 function onlyWhile<D extends { readonly plan: Plan }>(snapshot: Snapshot, { metadata }: Inventory, decision: D): D {
-  const now = snapshot.get('inventory', `inventories/${metadata.name}`);
+  const now = snapshot.get('inventory', keys.inventory(metadata.name));
   return now?.value.metadata.id === metadata.id ? decision : { ...decision, plan: { changes: [] } };
 }
 

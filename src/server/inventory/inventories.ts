@@ -6,7 +6,7 @@ import { describeError } from '../../base/log.ts';
 import { applyAbsent } from '../../core/operations/inventory/apply-nodes.ts';
 import { orphans } from '../../core/operations/inventory/judge-list.ts';
 import { vocabularyOf } from '../../core/scheduler/vocabulary.ts';
-import { prefixOf } from '../../core/state/keys.ts';
+import { keys, prefixOf } from '../../core/state/keys.ts';
 import { contextOf, decideAndCommit } from '../decide.ts';
 import type { PartReport } from '../outside.ts';
 import { InventoryPoller, type PollerParts } from './inventory-poller.ts';
@@ -93,7 +93,7 @@ export class Inventories {
           const absent = { inventory, hosts: hosts.slice(i, i + hostsPerCommit), atOnce: true };
           if (applyAbsent(decider.cache, absent, contextOf(decider)).plan.changes.length === 0) continue;
           await decideAndCommit(decider, (snapshot, ctx) => {
-            const back = !orphans(snapshot).has(inventory);
+            const back = snapshot.get('inventory', keys.inventory(inventory)) !== undefined;
             return back ? { plan: { changes: [] } } : applyAbsent(snapshot, absent, ctx);
           });
         }

@@ -1,6 +1,6 @@
 // For each route, what the matrix asks of it: once about the own project and once about a foreign one, or in whatever ways matter.
 
-import { pluralOf } from '../../../api/client/user-client.ts';
+import { pluralOf } from '../../../api/resources/plural-of.ts';
 import type { Kind } from '../../../api/resources/index.ts';
 import type { RouteDefinition } from '../../../api/routes/route.ts';
 import { isResource } from '../routes/present.ts';
