@@ -548,8 +548,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'a message is acknowledged before its job is durable, and a crash loses both',
     invariant: 4,
     file: 'server/intake/amqp/intake.ts',
-    find: 'await this.#store(message);\n      this.#acknowledged.add(message.deliveryTag);',
-    replace: 'this.#acknowledged.add(message.deliveryTag);\n      await this.#store(message);',
+    find: 'await this.#taker.take(message);\n      this.#acknowledged.add(message.deliveryTag);',
+    replace: 'this.#acknowledged.add(message.deliveryTag);\n      await this.#taker.take(message);',
   },
   {
     name: 'result-made-again',
