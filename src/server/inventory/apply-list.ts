@@ -120,5 +120,5 @@ function* chunksOf<T>(items: readonly T[]): Generator<readonly T[]> {
 
 /** Of what they are, without what changes all the time. */
 function hashOf(nodes: readonly Node[]): string {
-  return fingerprint(JSON.stringify(nodes.map(({ usage: _usage, guestsMore: _guests, ...node }) => node)));
+  return fingerprint(JSON.stringify(nodes.map(({ usage: _usage, guests: _guests, ...node }) => node)));
 }

@@ -177,6 +177,18 @@ describe('placement', () => {
   });
 });
 
+it.each([
+  { what: 'no guest reported', current: 0 },
+  { what: 'both reported', current: 2 },
+])('never more than max_vms once holds have settled: $what', ({ current }) => {
+  const cache = fleet();
+  apply(cache, [node('m1', { max_vms: 2, current_vms: 0 })]);
+  for (const name of ['t1', 't2']) hold(cache, name, { cpus: 1 });
+  apply(cache, [node('m1', { max_vms: 2, current_vms: current })], later);
+  hold(cache, 't3', { cpus: 1 });
+  expect(['t1', 't2', 't3'].filter((name) => taskOf(cache, name)?.status.phase === 'Placed')).toEqual(['t1', 't2']);
+});
+
 describe('reserved', () => {
   it.each([
     { what: 'usage of others', usage: 3, held: false, at: ctx, reserved: 3 },

@@ -78,7 +78,7 @@ function hostOf(
   { before, node, of }: { readonly before: Host | undefined; readonly node: Node; readonly of: NodesOf },
   ctx: Context,
 ): Host {
-  const { name, usage, capacity, dedicated, guestsMore, model, ip } = node;
+  const { name, usage, capacity, dedicated, guestsMax, guests = 0, model, ip } = node;
   const settled = settledOn(snapshot, name, ctx.nowMs - of.settleMs);
   const status = before?.status ?? unseen;
   const { pool: _pool, dedicated: _dedicated, instancesMax: _max, ...kept } = before?.spec ?? { paused: false };
@@ -100,7 +100,9 @@ function hostOf(
       allocationRatios,
       ...(pool === undefined ? {} : { pool }),
       ...(dedicated ? { dedicated } : {}),
-      ...(guestsMore === undefined ? {} : { instancesMax: guestsMore + settled.count }),
+      ...(guestsMax === undefined
+        ? {}
+        : { instancesMax: Math.max(0, guestsMax - Math.max(0, guests - settled.count)) }),
     },
     status: {
       ...status,

@@ -77,11 +77,11 @@ it('reads all fields; null is as good as absent, others are ignored', () => {
     nodes: [
       {
         ...{ name: 'm1', capacity: { VCPU: 8, MEMORY_MB: 1024, DISK_GB: 50 }, usage: { VCPU: 2, MEMORY_MB: 100 } },
-        ...{ dedicated: true, model: 'R640', pool: 'edge', ip: '10.0.0.1', guestsMore: 3 },
+        ...{ dedicated: true, model: 'R640', pool: 'edge', ip: '10.0.0.1', guestsMax: 5, guests: 2 },
       },
       {
         ...{ name: 'm2', capacity: { VCPU: 8, MEMORY_MB: 1024 }, usage: { VCPU: 0, MEMORY_MB: 0 } },
-        ...{ dedicated: false, ip: 'fd00::1', guestsMore: 0 },
+        ...{ dedicated: false, ip: 'fd00::1', guestsMax: 1, guests: 3 },
       },
     ],
   });

@@ -13,8 +13,9 @@ export interface Node {
   readonly pool?: string;
   readonly model?: string;
   readonly ip?: string;
-  /** How many more guests its owner permits. */
-  readonly guestsMore?: number;
+  /** How many guests its owner permits, and how many it has. */
+  readonly guestsMax?: number;
+  readonly guests?: number;
 }
 
 export type NodeList =
@@ -93,7 +94,7 @@ function readNode(item: unknown): Node | string {
     ...(pool === undefined ? {} : { pool }),
     ...(model === undefined ? {} : { model }),
     ...(ip === undefined ? {} : { ip }),
-    ...(vmsMax === undefined ? {} : { guestsMore: Math.max(0, vmsMax - vms) }),
+    ...(vmsMax === undefined ? {} : { guestsMax: vmsMax, guests: vms }),
   };
 }
 
