@@ -17,7 +17,7 @@ import { type AuditParts, type AuditSubject, openTrail } from '../audit/trail.ts
 import type { Caller } from './caller.ts';
 import type { HostLinks } from './host-links.ts';
 import { bind } from './routes/bind.ts';
-import { findInstance } from './routes/resource-routes.ts';
+import { findOne } from './routes/resource-routes.ts';
 import { keys } from '../../core/state/keys.ts';
 import { type LiveSession, type LiveSessions, whyNotStanding } from './identity/live-sessions.ts';
 import { Query, type Route } from './route.ts';
@@ -96,7 +96,7 @@ export function guestAccess(parts: {
       const ticket = ticketOf(request);
       const query = new Query(searchParams).only(...queryNames(way));
       const caller = { principal: ticket?.by ?? request.principal ?? anonymous };
-      const { value: instance } = findInstance(decider.cache, caller, name, query.text('project'));
+      const { value: instance } = findOne('instance', decider.cache, { caller, name, project: query.text('project') });
       assertMayOn(decider.cache, caller.principal, verbOfWay(way), instance);
       if (ticket !== undefined) await use(ticket, instance, way);
       const { host, incarnation } = instance.status;
@@ -123,7 +123,7 @@ export function guestAccess(parts: {
     routes: auditedRoutes(
       [
         bind(instanceRoutes.ticket, ({ params, query, body: { way } }, { caller }) => {
-          const { value } = findInstance(decider.cache, caller, params.name, query.project);
+          const { value } = findOne('instance', decider.cache, { caller, name: params.name, project: query.project });
           const { principal: by } = caller;
           assertMayOn(decider.cache, by, verbOfWay(way), value);
           const expiresAtMs = Math.floor(decider.clock.nowMs()) + ticketLifeMs;

@@ -21,7 +21,7 @@ import { decideFor } from '../on-behalf.ts';
 import type { Answer, Route } from '../route.ts';
 import { bind } from './bind.ts';
 import { present } from './present.ts';
-import { findInstance, shown } from './resource-routes.ts';
+import { findOne, shown } from './resource-routes.ts';
 
 interface AccessParts {
   readonly decider: Decider;
@@ -48,7 +48,11 @@ export function accessRoutes({ decider, mint }: AccessParts): Route[] {
     }),
     bind(routes.share, async ({ params, query, body }, request) => {
       const { principal } = request.caller;
-      const { key, value } = findInstance(cache, request.caller, params.name, query.project);
+      const { key, value } = findOne('instance', cache, {
+        caller: request.caller,
+        name: params.name,
+        project: query.project,
+      });
       const { text, ...proof } = mint('s');
       const done = await decideFor(decider, request, (snapshot, ctx) => {
         const instance = snapshot.get('instance', key);

@@ -14,7 +14,7 @@ import type { ImageContent } from '../../images/image-content.ts';
 import type { HostLinks } from '../host-links.ts';
 import { bind } from './bind.ts';
 import { putImage } from './image-content-routes.ts';
-import { findInstance } from './resource-routes.ts';
+import { findOne } from './resource-routes.ts';
 import type { Route } from '../route.ts';
 
 /** A copy takes minutes; who waits hears something before any program in between gives up. */
@@ -31,7 +31,7 @@ export function imageFromInstanceRoute(parts: {
     imageRoutes.fromInstance,
     ({ params, query: { instance: instanceName, project } }, { caller, signal }) => {
       const name = parse(DottedName, params.name, 'name');
-      const { value: instance } = findInstance(cache, caller, instanceName, project);
+      const { value: instance } = findOne('instance', cache, { caller, name: instanceName, project });
       assertMayOn(cache, caller.principal, 'read-user-data', instance); // its disk has all of it
       const { host } = instance.status;
       if (host === undefined)

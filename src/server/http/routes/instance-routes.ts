@@ -10,13 +10,13 @@ import { inSlices } from '../../in-slices.ts';
 import { bind } from './bind.ts';
 import type { HostLinks } from '../host-links.ts';
 import { explanationSeenBy } from './visible.ts';
-import { findInstance } from './resource-routes.ts';
+import { findOne } from './resource-routes.ts';
 import type { Route } from '../route.ts';
 
 export function instanceRoutes({ decider, links }: { decider: Decider; links: HostLinks }): Route[] {
   return [
     bind(routes.explain, async ({ params, query }, { caller }) => {
-      const { value } = findInstance(decider.cache, caller, params.name, query.project);
+      const { value } = findOne('instance', decider.cache, { caller, name: params.name, project: query.project });
       assertMayOn(decider.cache, caller.principal, 'read', value);
       const page = { limit: query.limit, offset: query.continue };
       const steps = explainInSteps(decider.cache, value, { ...page, nowMs: decider.clock.nowMs() });
@@ -24,7 +24,7 @@ export function instanceRoutes({ decider, links }: { decider: Decider; links: Ho
       return { status: 200, json: seen(await inSlices(decider.clock, steps)) };
     }),
     bind(routes.log, async ({ params, query: { project, offset, follow } }, { caller, signal }) => {
-      const { value } = findInstance(decider.cache, caller, params.name, project);
+      const { value } = findOne('instance', decider.cache, { caller, name: params.name, project });
       assertMayOn(decider.cache, caller.principal, 'logs', value);
       const { host } = value.status;
       if (host === undefined) {

@@ -12,7 +12,7 @@ import { visibleTo } from './visible.ts';
 import { bind } from './bind.ts';
 import { present } from './present.ts';
 import type { Route, RouteRequest } from '../route.ts';
-import { findJob } from './resource-routes.ts';
+import { findOne } from './resource-routes.ts';
 
 export function jobRoutes(decider: Decider): Route[] {
   const { cache } = decider;
@@ -24,7 +24,7 @@ export function jobRoutes(decider: Decider): Route[] {
   ): Promise<AnyResource> => {
     const { caller } = request;
     const { principal } = caller;
-    const job = findJob(cache, caller, asked.name, asked.project).value;
+    const job = findOne('job', cache, { caller, ...asked }).value;
     assertMayOn(cache, principal, verb, job);
     const { name, project } = job.metadata;
     const { decision } = await decideFor(

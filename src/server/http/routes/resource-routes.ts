@@ -257,44 +257,13 @@ function findById<K extends Kind>(
   return undefined;
 }
 
-/** Finds an instance for the routes below it. */
-export function findInstance(
+/** Finds a resource of a project for the routes of its own. Throws `NotFound`, also when the caller may not know of it. */
+export function findOne<K extends 'instance' | 'job' | 'task' | 'webhook'>(
+  kind: K,
   cache: Cache,
-  caller: Wanted['caller'],
-  name: string,
-  project = defaultProject,
-): Entry<ResourceByKind['instance']> {
-  return find('instance', resourceDefinitions.instance, cache, { caller, name, project });
-}
-
-/** Finds a task for the routes of another dialect. */
-export function findTask(
-  cache: Cache,
-  caller: Wanted['caller'],
-  name: string,
-  project = defaultProject,
-): Entry<ResourceByKind['task']> {
-  return find('task', resourceDefinitions.task, cache, { caller, name, project });
-}
-
-/** Finds a webhook for the routes below it. */
-export function findWebhook(
-  cache: Cache,
-  caller: Wanted['caller'],
-  name: string,
-  project = defaultProject,
-): Entry<ResourceByKind['webhook']> {
-  return find('webhook', resourceDefinitions.webhook, cache, { caller, name, project });
-}
-
-/** Finds a job for the routes below it. */
-export function findJob(
-  cache: Cache,
-  caller: Wanted['caller'],
-  name: string,
-  project = defaultProject,
-): Entry<ResourceByKind['job']> {
-  return find('job', resourceDefinitions.job, cache, { caller, name, project });
+  { caller, name, project = defaultProject }: Omit<Wanted, 'project'> & { readonly project?: string | undefined },
+): Entry<ResourceByKind[K]> {
+  return find(kind, resourceDefinitions[kind], cache, { caller, name, project });
 }
 
 interface Done {

@@ -17,7 +17,7 @@ import type { RunFiles } from '../../runs/run-files.ts';
 import type { Route } from '../route.ts';
 import { bind } from './bind.ts';
 import { bytesOf } from './bytes-of.ts';
-import { findJob } from './resource-routes.ts';
+import { findOne } from './resource-routes.ts';
 
 export function runFileRoutes({
   decider: { cache, clock },
@@ -36,7 +36,7 @@ export function runFileRoutes({
       return { status: 200, json: { size } };
     }),
     bind(jobRoutes.log, async ({ params, query: { project, attempt, offset, follow } }, { caller, signal }) => {
-      const { key, value } = findJob(cache, caller, params.name, project);
+      const { key, value } = findOne('job', cache, { caller, name: params.name, project });
       assertMayOn(cache, caller.principal, 'logs', value);
       const number = attempt ?? Math.max(1, value.status.attempt);
       if (attempt !== undefined && !(follow && !isFinal(value.status.phase))) attemptOf(value, attempt);
@@ -50,7 +50,7 @@ export function runFileRoutes({
       };
     }),
     bind(jobRoutes.artifacts, async ({ params, query: { project, attempt } }, { caller }) => {
-      const { value } = findJob(cache, caller, params.name, project);
+      const { value } = findOne('job', cache, { caller, name: params.name, project });
       assertMayOn(cache, caller.principal, 'logs', value);
       const file = { instanceId: artifactsOf(value, attempt).instanceId, part: 'artifacts' } as const;
       const size = await runFiles.size(file);

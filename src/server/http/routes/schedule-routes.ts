@@ -13,7 +13,7 @@ import type { Caller } from '../caller.ts';
 import { decideFor, permitted } from '../on-behalf.ts';
 import type { Route } from '../route.ts';
 import { bind } from './bind.ts';
-import { findTask, idempotencyKeyOf } from './resource-routes.ts';
+import { findOne, idempotencyKeyOf } from './resource-routes.ts';
 
 /** After this many conflicts with other servers, the task controller places the task. */
 const atOnceAttempts = 3;
@@ -88,5 +88,5 @@ function taskOf(
   { name, project }: { readonly name: string; readonly project: string },
 ): Entry<Task> {
   if (!name.startsWith('task_')) throw notFound('task', name);
-  return findTask(cache, caller, name, project);
+  return findOne('task', cache, { caller, name, project });
 }

@@ -12,19 +12,19 @@ import { type Decider, forProject } from '../../decide.ts';
 import { decideFor } from '../on-behalf.ts';
 import type { Route, RouteRequest } from '../route.ts';
 import { bind } from './bind.ts';
-import { findWebhook } from './resource-routes.ts';
+import { findOne } from './resource-routes.ts';
 
 export function webhookRoutes(decider: Decider): Route[] {
   const { cache } = decider;
   /** To be sent something, a webhook must be one that the caller may change. */
   const changeable = ({ caller }: RouteRequest, name: string, project: string): Entry<Webhook> => {
-    const entry = findWebhook(cache, caller, name, project);
+    const entry = findOne('webhook', cache, { caller, name, project });
     assertMayOn(cache, caller.principal, 'update', entry.value);
     return entry;
   };
   return [
     bind(routes.deliveries, ({ params, query }, { caller }) => {
-      const { metadata } = findWebhook(cache, caller, params.name, query.project).value;
+      const { metadata } = findOne('webhook', cache, { caller, name: params.name, project: query.project }).value;
       const progress = cache.committed('webhookProgress', keys.webhookProgress(metadata.project, metadata.name))?.value;
       const known = progress?.webhookId === metadata.id ? progress : undefined;
       return { status: 200, json: { items: [...(known?.delivered ?? []), ...(known?.pending ?? []).map(shown)] } };
