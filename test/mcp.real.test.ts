@@ -121,6 +121,29 @@ describe('what a caller may do', () => {
     }
   });
 
+  it('ends a subscription at once, for nothing of what is served changes', async () => {
+    const meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    };
+    const response = await fetch(`${server.url}/mcp`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${viewer}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'mcp-protocol-version': '2026-07-28',
+        'mcp-method': 'subscriptions/listen',
+      },
+      body: JSON.stringify({
+        ...{ jsonrpc: '2.0', id: 1, method: 'subscriptions/listen' },
+        params: { _meta: meta, notifications: { toolsListChanged: true } },
+      }),
+    });
+    expect(await response.text()).toContain('-32603');
+  });
+
   it('needs a token, and no page of another site has one', async () => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'server/discover', params: {} });
     const post = async (headers: Record<string, string>): Promise<number> => {

@@ -6,7 +6,8 @@ import { ApiError } from '../../api/errors.ts';
 import { describePrincipal, anonymous, type Principal } from '../../core/access/principal.ts';
 import { rightsOf } from '../../core/access/rights-of.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
-import { badPath, type Route } from './route.ts';
+import type { Caller } from './caller.ts';
+import { type Answer, badPath, findRoute, Query, type Route, type RouteRequest } from './route.ts';
 
 /** 1 MiB: the largest spec is 64 KiB of user-data and some. */
 export const bodyBytesMax = 1 << 20;
@@ -35,6 +36,34 @@ export function admit(
   const { resource, verbs } = access;
   if (verbs.some((verb) => rights.anywhere(verb, resource))) return principal;
   throw new ApiError('Forbidden', `${describePrincipal(principal)} does not permit "${verbs[0]}" on ${resource}`);
+}
+
+/** A request that comes over no connection of HTTP. */
+export interface RouteCall extends Pick<RouteRequest, 'headers' | 'signal'> {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** Read once the route is found. */
+  readonly body: () => unknown;
+  /** Undefined: it showed no credentials. */
+  readonly principal: Principal | undefined;
+  readonly caller: Omit<Caller, 'principal'>;
+}
+
+/** Finds its route and asks whether it is open to the caller, as for any request. */
+export async function callRoute(
+  { method, path, query, body, principal, caller, headers, signal }: RouteCall,
+  { routes, snapshot }: { readonly routes: readonly Route[]; readonly snapshot: Snapshot },
+): Promise<Answer> {
+  const { route, params } = findRoute(routes, method, path);
+  return route.handle({
+    params,
+    query: new Query(query),
+    body: body(),
+    headers,
+    caller: { ...caller, principal: admit(route, principal, { host: params['host'], snapshot }) },
+    signal,
+  });
 }
 
 /** Anything thrown, as one of our codes. What we did not foresee is `Internal`, and its text stays in the log. */

@@ -2,13 +2,12 @@
 // for any request, and the audit log says by which face it came.
 
 import type { FetchInit, FetchLike, FetchResponse } from '../../api/client/user-client.ts';
-import type { Logger } from '../../base/log.ts';
-import { describeError } from '../../base/log.ts';
+import { describeError, type Logger } from '../../base/log.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { Caller } from './caller.ts';
-import { admit, toApiError } from './exchange.ts';
+import { callRoute, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
-import { type Answer, findRoute, Query, type Route } from './route.ts';
+import { type Answer, oncePiece, type Route } from './route.ts';
 
 interface InProcessParts {
   readonly routes: readonly Route[];
@@ -25,16 +24,17 @@ export function fetchAs(caller: Caller, signal: AbortSignal, { routes, snapshot,
   return async (url, init) => {
     try {
       const { pathname, searchParams } = new URL(url);
-      const { route, params } = findRoute(routes, init.method, pathname);
-      admit(route, caller.principal, { host: params['host'], snapshot });
-      const answer = await route.handle({
-        params,
-        query: new Query(searchParams),
-        body: bodyOf(init),
-        headers: init.headers,
-        caller,
-        signal: init.signal ?? signal,
-      });
+      const { method, headers } = init;
+      const answer = await callRoute(
+        {
+          ...{ method, path: pathname, query: searchParams, headers },
+          body: () => bodyOf(init),
+          principal: caller.principal,
+          caller,
+          signal: init.signal ?? signal,
+        },
+        { routes, snapshot },
+      );
       return responseOf(answer);
     } catch (error) {
       const refusal = toApiError(error);
@@ -49,7 +49,7 @@ function bodyOf({ body }: FetchInit): unknown {
 }
 
 function responseOf(answer: Answer): FetchResponse {
-  const pieces = 'json' in answer ? one(Buffer.from(JSON.stringify(answer.json))) : piecesOf(answer);
+  const pieces = 'json' in answer ? oncePiece(Buffer.from(JSON.stringify(answer.json))) : piecesOf(answer);
   return {
     status: answer.status,
     headers: { get: () => null },
@@ -60,10 +60,6 @@ function responseOf(answer: Answer): FetchResponse {
       return Buffer.concat(all).toString();
     },
   };
-}
-
-async function* one(piece: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield piece;
 }
 
 async function* piecesOf(answer: Exclude<Answer, { readonly json: unknown }>): AsyncGenerator<Uint8Array> {

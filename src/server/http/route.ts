@@ -204,3 +204,13 @@ function decoded(part: string): string {
 export function badPath(cause: unknown): ApiError {
   return new ApiError('InvalidRequest', 'the path holds a "%" that begins no character; write it as %25', { cause });
 }
+
+/** An answer of bytes that are all there. */
+export function bytesAnswer(status: number, bytes: Uint8Array, headers: Readonly<Record<string, string>>): Answer {
+  return { status, bytes: oncePiece(bytes), headers };
+}
+
+/** A stream of one piece; of none, when it is empty. */
+export async function* oncePiece(piece: Uint8Array): AsyncGenerator<Uint8Array> {
+  if (piece.byteLength > 0) yield piece;
+}

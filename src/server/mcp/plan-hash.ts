@@ -2,6 +2,7 @@
 
 import { createHmac } from 'node:crypto';
 import { ApiError } from '../../api/errors.ts';
+import { canonicalJson } from '../../base/json/canonical-json.ts';
 
 export class PlanHash {
   readonly #key: string;
@@ -13,7 +14,7 @@ export class PlanHash {
 
   of(action: string, request: unknown): string {
     return createHmac('sha256', this.#key)
-      .update(JSON.stringify([action, sorted(request)]))
+      .update(canonicalJson([action, written(request)]))
       .digest('hex')
       .slice(0, 32);
   }
@@ -27,9 +28,7 @@ export class PlanHash {
   }
 }
 
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).filter(([, each]) => each !== undefined);
-  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, each]) => [key, sorted(each)]));
+/** As it is sent: what is undefined is not there. */
+function written(request: unknown): unknown {
+  return JSON.parse(JSON.stringify(request));
 }

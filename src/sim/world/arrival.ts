@@ -2,9 +2,9 @@
 // errors are answered by the code of the HTTP server.
 
 import type { Snapshot } from '../../core/state/snapshot.ts';
-import { admit, toApiError } from '../../server/http/exchange.ts';
+import { callRoute, toApiError } from '../../server/http/exchange.ts';
 import { parseJsonBody } from '../../server/http/json-body.ts';
-import { type Answer, findRoute, Query, type Route } from '../../server/http/route.ts';
+import type { Answer, Route } from '../../server/http/route.ts';
 import type { Peer, SeenRequest } from './peer.ts';
 
 /** The whole answer, or its status with a stream of pieces. */
@@ -38,20 +38,19 @@ export async function perform(
   { routes, snapshot, signal, onInternal }: Handling,
 ): Promise<Arrival> {
   try {
-    const { route, params } = findRoute(routes, seen.method, seen.path);
-    const given = await route.handle({
-      params,
-      query: new Query(query),
-      body: seen.bodyBytes ? piecesOf(seen.bodyBytes) : (parseJsonBody(seen.bodyText ?? '') ?? {}),
-      headers,
-      caller: {
-        principal: admit(route, peer.principal, { host: params['host'], snapshot }),
-        requestId: '',
-        address: peer.name,
-        face: 'http',
+    const given = await callRoute(
+      {
+        method: seen.method,
+        path: seen.path,
+        query,
+        body: () => (seen.bodyBytes ? piecesOf(seen.bodyBytes) : (parseJsonBody(seen.bodyText ?? '') ?? {})),
+        headers,
+        principal: peer.principal,
+        caller: { requestId: '', address: peer.name, face: 'http' },
+        signal,
       },
-      signal,
-    });
+      { routes, snapshot },
+    );
     return await arrivalOf(given);
   } catch (error) {
     const answered = toApiError(error);

@@ -6,6 +6,7 @@ import { ApiError } from '../../../api/errors.ts';
 import { parse } from '../../../api/parse.ts';
 import { JobSpec } from '../../../api/resources/job.ts';
 import { isRecord } from '../../../base/is-record.ts';
+import { canonicalJson } from '../../../base/json/canonical-json.ts';
 import { parseStrictJson, type StrictJsonFault } from '../../../base/json/strict-json.ts';
 import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
@@ -105,14 +106,6 @@ function checked(given: Record<string, unknown>): JobRequest {
       throw refuse('InvalidRequest', error.message, error.field);
     throw error;
   }
-}
-
-/** Keys in the order of their code units, at every depth. */
-function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  if (!isRecord(value)) return JSON.stringify(value);
-  const sorted = Object.keys(value).sort();
-  return `{${sorted.map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`).join(',')}}`;
 }
 
 export interface AcceptInput extends ReadRequest {

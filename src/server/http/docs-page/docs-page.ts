@@ -4,7 +4,7 @@
 import { ApiError } from '../../../api/errors.ts';
 import { docsPageRoutes as routes } from '../../../api/routes/docs-page.ts';
 import { bind } from '../routes/bind.ts';
-import type { Answer, Route } from '../route.ts';
+import { type Answer, bytesAnswer, type Route } from '../route.ts';
 import { type DocsFile, docsFiles, docsPage } from './docs-files.ts';
 
 export function docsPageRoute(): Route[] {
@@ -32,20 +32,12 @@ const policy = [
 
 async function answerOf({ type, read }: DocsFile): Promise<Answer> {
   const bytes = await read();
-  return {
-    status: 200,
-    bytes: whole(bytes),
-    headers: {
-      'content-type': type,
-      'content-length': String(bytes.byteLength),
-      'content-security-policy': policy,
-      'x-content-type-options': 'nosniff',
-      'referrer-policy': 'no-referrer',
-      'cache-control': 'no-cache',
-    },
-  };
-}
-
-async function* whole(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
+  return bytesAnswer(200, bytes, {
+    'content-type': type,
+    'content-length': String(bytes.byteLength),
+    'content-security-policy': policy,
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-cache',
+  });
 }

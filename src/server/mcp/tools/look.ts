@@ -150,7 +150,7 @@ export const capacityTool = tool({
   name: 'capacity',
   title: 'Ask how many more fit',
   description:
-    'Says how many more instances of some resources fit in the fleet, or of every size when no resources are named; "losses" asks whether the fleet survives the loss of so many hosts.',
+    'Says how many more instances with the given resources fit in the fleet; without resources, how many of each size. With "losses", also whether the fleet survives the loss of that number of hosts.',
   input: Type.Object(
     {
       cpus: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_024 })),
