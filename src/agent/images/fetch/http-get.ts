@@ -1,13 +1,14 @@
 // HTTP GET for URLs that others wrote. It looks at every address before it connects, connects to that very address, and looks again at
 // each redirect; it never asks a server that this host was not meant to reach.
 
-import { lookup as dnsLookup } from 'node:dns';
+import type { lookup as dnsLookup } from 'node:dns';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest, type RequestOptions as SecureOptions } from 'node:https';
 import type { TlsTrust } from '../../../base/tls/tls-fetch.ts';
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP } from 'node:net';
 import { DriverError } from '../../host/driver-error.ts';
 import { type AddressKind, addressKind } from '../../../base/net/address-kind.ts';
+import { checkedLookup } from '../../../base/net/checked-lookup.ts';
 
 /**
  * Which private addresses image URLs may lead to: `deny` none; `named` those that the image's own source or mirror names, but none to
@@ -101,7 +102,7 @@ interface Asking {
 }
 
 function ask(url: URL, { headers, signal, options, first, wasPublic, seen }: Asking): Promise<IncomingMessage> {
-  const { privateAddresses, lookup = dnsLookup, kindOf = addressKind } = options;
+  const { privateAddresses, lookup, kindOf = addressKind } = options;
   const judge = (address: string): DriverError | undefined => {
     const kind = kindOf(address);
     seen.push(kind);
@@ -119,25 +120,13 @@ function ask(url: URL, { headers, signal, options, first, wasPublic, seen }: Ask
   const literal = url.hostname.replace(/^\[|\]$/g, '');
   const verdict = isIP(literal) === 0 ? undefined : judge(literal);
   if (verdict !== undefined) return Promise.reject(verdict);
-  // The addresses that are judged are the ones that are dialled: a name that leads elsewhere a moment later leads nowhere.
-  const pinned: LookupFunction = (hostname, asked, done) => {
-    lookup(hostname, { ...asked, all: true }, (error, addresses) => {
-      if (error !== null) return done(error, '', 4);
-      const fault = addresses.map(({ address }) => judge(address)).find((each) => each !== undefined);
-      const [one] = addresses;
-      if (fault !== undefined || one === undefined)
-        return done(fault ?? new Error(`${hostname} has no address`), '', 4);
-      if (asked.all === true) done(null, addresses);
-      else done(null, one.address, one.family);
-    });
-  };
   return new Promise((resolve, reject) => {
     const send: (url: URL, options: SecureOptions) => ReturnType<typeof httpRequest> =
       url.protocol === 'https:' ? httpsRequest : httpRequest;
     const request = send(url, {
       headers: { ...headers, 'user-agent': 'berth-agent' },
       signal,
-      lookup: pinned,
+      lookup: checkedLookup(judge, lookup),
       agent: false,
       ...(url.protocol === 'https:' ? options.trust?.() : {}),
     });

@@ -1,10 +1,11 @@
 // Which addresses webhooks may be sent to. People of a project choose the URL, and the server asks from its own network: without a guard
 // they would reach what only the server can. Names are resolved, every address is checked, and the connection goes to a checked one.
 
-import { lookup as dnsLookup } from 'node:dns';
+import type { lookup as dnsLookup } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { ApiError } from '../../../api/errors.ts';
 import { addressKind, type AddressKind } from '../../../base/net/address-kind.ts';
+import { checkedLookup } from '../../../base/net/checked-lookup.ts';
 
 interface Allowed {
   readonly list: BlockList;
@@ -19,11 +20,11 @@ export interface GuardOptions {
 
 export class ReceiverGuard {
   readonly #allowed: readonly Allowed[];
-  readonly #lookup: typeof dnsLookup;
+  readonly #lookup: typeof dnsLookup | undefined;
   readonly #kindOf: (address: string) => AddressKind;
 
   /** `allow`: `10.0.0.0/8:8443`, or without a port for all. Throws `InvalidRequest`. */
-  constructor(allow: readonly string[], { lookup = dnsLookup, kindOf = addressKind }: GuardOptions = {}) {
+  constructor(allow: readonly string[], { lookup, kindOf = addressKind }: GuardOptions = {}) {
     this.#allowed = allow.map((text, i) => allowedOf(text, `webhookAllow[${i}]`));
     this.#lookup = lookup;
     this.#kindOf = kindOf;
@@ -55,18 +56,11 @@ export class ReceiverGuard {
 
   /** For the connection to this URL: fails when any address is not allowed, for the next answer may be another. */
   lookupFor(url: URL): LookupFunction {
-    return (hostname, asked, done) => {
-      this.#lookup(hostname, { ...asked, all: true }, (error, addresses) => {
-        if (error !== null) return done(error, '', 4);
-        const port = portOf(url);
-        const why = addresses.map(({ address }) => this.whyNot(address, port, url.protocol === 'https:')).find(Boolean);
-        const [first] = addresses;
-        if (why !== undefined || first === undefined)
-          return done(new Error(why ?? `${hostname} has no address`), '', 4);
-        if (asked.all === true) done(null, addresses);
-        else done(null, first.address, first.family);
-      });
-    };
+    const secure = url.protocol === 'https:';
+    return checkedLookup((address) => {
+      const why = this.whyNot(address, portOf(url), secure);
+      return why === undefined ? undefined : new Error(why);
+    }, this.#lookup);
   }
 }
 
