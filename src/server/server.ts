@@ -151,7 +151,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const hearing = new Hearing({ silence: cache.silence, clock, idleMs, offlineAfterMs: policy.offlineAfterMs, log });
   hearing.start();
   const leads = (): boolean => leadership.leads;
-  const webhooks = parts.post && new Webhooks({ decider, post: parts.post, leads, log, version: parts.version });
+  const webhooks = parts.post && new Webhooks({ decider, post: parts.post, log, version: parts.version });
   const inventories = parts.fetch && new Inventories({ decider, fetch: parts.fetch, leads, log });
   const statuses = parts.forges && new CommitStatuses({ decider, forges: parts.forges, leads, log });
   const leadership = new Leadership({
@@ -161,7 +161,10 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     leaseMs,
     alone: store.exclusive === true,
     follows: () => loop.ready,
-    onLead: (fence) => loop.lead(fence),
+    onLead(fence) {
+      loop.lead(fence);
+      webhooks?.lead();
+    },
     onStepDown() {
       loop.stepDown();
       statuses?.stepDown();
@@ -184,7 +187,6 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     revision: () => cache.revision,
     epoch: () => epochOf(cache),
   });
-  webhooks?.start();
   inventories?.start();
   if (inventories) parts.outside?.add(inventories);
   if (webhooks) parts.outside?.add(webhooks);

@@ -1,7 +1,6 @@
 // All webhooks. Only the leader sends; another process goes on from what is written down.
 
 import type { Logger } from '../../../base/log.ts';
-import type { Timer } from '../../../base/clock.ts';
 import { prefixOf } from '../../../core/state/keys.ts';
 import type { Decider } from '../../decide.ts';
 import type { PartReport } from '../../outside.ts';
@@ -12,45 +11,38 @@ import { WebhookSender } from './webhook-sender.ts';
 interface WebhooksParts {
   readonly decider: Decider;
   readonly post: Post;
-  readonly leads: () => boolean;
   readonly log: Logger;
   readonly version: string;
 }
-
-/** How soon a new leader begins. */
-const lookMs = 2_000;
 
 export class Webhooks {
   readonly #parts: WebhooksParts;
   /** By key of the webhook. */
   readonly #senders = new Map<string, WebhookSender>();
   #feed: EventFeed | undefined;
-  #led = false;
-  #timer: Timer | undefined;
   #forget: (() => void) | undefined;
   #isWoken = false;
+  #isStopped = false;
 
   constructor(parts: WebhooksParts) {
     this.#parts = parts;
   }
 
-  start(): void {
+  /** This process leads from now on. */
+  lead(): void {
+    if (this.#isStopped) return;
+    const { cache } = this.#parts.decider;
     const [webhooks, events, secrets] = [prefixOf('webhook'), prefixOf('event'), prefixOf('secretValues')];
-    this.#forget = this.#parts.decider.cache.onCommitted((key) => {
-      if (!this.#led) return;
+    this.#forget ??= cache.onCommitted((key) => {
       if (key.startsWith(webhooks)) this.#follow(key);
       else if (this.#senders.size > 0 && (key.startsWith(events) || key.startsWith(secrets))) this.#wakeSoon();
     });
-    this.#watchLead();
+    for (const { key } of cache.listCommitted('webhook')) this.#follow(key);
   }
 
   /** To be called before another process may lead. */
   stepDown(): void {
-    this.#led = false;
-    for (const sender of this.#senders.values()) void sender.stop();
-    this.#senders.clear();
-    this.#feed?.stop();
-    this.#feed = undefined;
+    void this.#end();
   }
 
   report(): readonly PartReport[] {
@@ -59,23 +51,18 @@ export class Webhooks {
   }
 
   async stop(): Promise<void> {
-    this.#led = false;
-    this.#timer?.cancel();
-    this.#forget?.();
-    await Promise.all([...this.#senders.values()].map((sender) => sender.stop()));
-    this.#senders.clear();
-    this.#feed?.stop();
+    this.#isStopped = true;
+    await this.#end();
   }
 
-  #watchLead(): void {
-    const { decider, leads } = this.#parts;
-    const led = leads();
-    if (led && !this.#led) {
-      this.#led = true;
-      for (const { key } of decider.cache.listCommitted('webhook')) this.#follow(key);
-    }
-    this.#led = led;
-    this.#timer = decider.clock.setTimer(lookMs, () => this.#watchLead(), { background: true });
+  async #end(): Promise<void> {
+    this.#forget?.();
+    this.#forget = undefined;
+    this.#feed?.stop();
+    this.#feed = undefined;
+    const senders = [...this.#senders.values()];
+    this.#senders.clear();
+    await Promise.all(senders.map((sender) => sender.stop()));
   }
 
   #follow(key: string): void {
@@ -98,7 +85,7 @@ export class Webhooks {
     this.#isWoken = true;
     queueMicrotask(() => {
       this.#isWoken = false;
-      if (this.#led) for (const sender of this.#senders.values()) sender.wake();
+      for (const sender of this.#senders.values()) sender.wake();
     });
   }
 }
