@@ -3,9 +3,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock, systemFetch } from '../src/base/system.ts';
-import { runProgram } from '../src/cli/program.ts';
 import { startTestServer } from '../src/server/testing.ts';
+import { berthAt } from './recipe-cli.ts';
 
 let server: Awaited<ReturnType<typeof startTestServer>>;
 beforeAll(async () => {
@@ -14,26 +13,8 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 async function berth(words: readonly string[], token: string) {
-  let stdout = '';
-  let stderr = '';
-  const text = (data: string | Uint8Array): string => Buffer.from(data).toString();
-  const exitCode = await runProgram(
-    {
-      stdout: { write: (data) => (stdout += text(data)) },
-      stderr: { write: (data) => (stderr += text(data)) },
-      stdin: (async function* () {})(),
-      environment: { NO_COLOR: '1', BERTH_URL: 'https://berth.test', BERTH_TOKEN: token },
-      homeDirectory: '/nonexistent',
-      clock: systemClock,
-      fetch: (url, init) => systemFetch(url.replace('https://berth.test', server.url), init),
-      runProgram: () => Promise.resolve(0),
-      self: ['berth'],
-      version: 'test',
-      interruption: () => new AbortController().signal,
-    },
-    words,
-  );
-  return { exitCode, stdout: stdout.trim(), stderr };
+  const said = await berthAt({ url: server.url, shownUrl: 'https://berth.test', token }, words);
+  return { ...said, stdout: said.stdout.trim() };
 }
 
 /** `$ X=$(BERTH_TOKEN=$Y berth ...)`, and the lines that it prints. */

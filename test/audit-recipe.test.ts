@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { AuditOutcome } from '../src/api/audit/audit-log.ts';
-import { system, systemClock, systemFetch } from '../src/base/system.ts';
-import { runProgram } from '../src/cli/program.ts';
+import { system } from '../src/base/system.ts';
 import { ServerConfig } from '../src/server/config.ts';
 import { startTestServer } from '../src/server/testing.ts';
+import { berthAt } from './recipe-cli.ts';
 
 const reserve = { fileBytesMax: 1 << 20, keptMs: 86_400_000, reserveBytes: 4096, afterTurn: system.afterTurn };
 let directory: string;
@@ -24,28 +24,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-async function berth(words: readonly string[], token = 'operator') {
-  let stdout = '';
-  let stderr = '';
-  const text = (data: string | Uint8Array): string => Buffer.from(data).toString();
-  const exitCode = await runProgram(
-    {
-      stdout: { write: (data) => (stdout += text(data)) },
-      stderr: { write: (data) => (stderr += text(data)) },
-      stdin: (async function* () {})(),
-      environment: { NO_COLOR: '1', BERTH_URL: server.url, BERTH_TOKEN: token },
-      homeDirectory: '/nonexistent',
-      clock: systemClock,
-      fetch: (url, init) => systemFetch(url, init),
-      runProgram: () => Promise.resolve(0),
-      self: ['berth'],
-      version: 'test',
-      interruption: () => new AbortController().signal,
-    },
-    words,
-  );
-  return { exitCode, stdout, stderr };
-}
+const berth = (words: readonly string[], token = 'operator') => berthAt({ url: server.url, token }, words);
 
 it('shows and checks the log as docs/audit-log.md says', async () => {
   const minted = await berth(['token', 'create', '--name', 'ci', '--role', 'user', '--for-project', 'default']);

@@ -7,7 +7,7 @@ import type { Cli } from '../cli.ts';
 import { attempting, usageError } from '../exit-codes.ts';
 import { forEachName, joined } from '../instances/rm.ts';
 import { kindViews } from '../kinds.ts';
-import { age } from '../options/units.ts';
+import { age, collect, parseLabels } from '../options/units.ts';
 import { listAll } from '../print/follow.ts';
 import { type Format, printList, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
@@ -100,7 +100,7 @@ function createCommand(cli: Cli): Command {
             spec: { description: `signs webhook ${name}`, values: { [secretKey]: made } },
           }),
         );
-      const labels = Object.fromEntries(options.label.map((text) => pair(text)));
+      const labels = parseLabels('--label', options.label);
       const spec: Partial<WebhookSpec> = {
         ...{ url: options.to, description: options.description },
         secrets: made === undefined ? secrets : [{ secret: secretName, key: secretKey }],
@@ -189,18 +189,8 @@ function testCommand(cli: Cli): Command {
     });
 }
 
-function collect(value: string, earlier: readonly string[]): readonly string[] {
-  return [...earlier, value];
-}
-
 function referenceOf(text: string): { secret: string; key: string } {
   const [, secret = '', key = ''] = /^([^/]+)\/(.+)$/.exec(text) ?? [];
   if (secret === '') throw usageError(`--secret ${text} is not NAME/KEY`, 'for example --secret hooks/current');
   return { secret, key };
-}
-
-function pair(text: string): [string, string] {
-  const [, key = '', value = ''] = /^([^=]+)=(.*)$/.exec(text) ?? [];
-  if (key === '') throw usageError(`--label ${text} is not KEY=VALUE`);
-  return [key, value];
 }
