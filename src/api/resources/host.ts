@@ -127,7 +127,9 @@ export const OutsideHost = Type.Object(
     model: Type.Optional(Type.String({ maxLength: 128 })),
     usage: Type.Unsafe<Amounts>({ ...Amounts, description: 'as reported; part of it may be ours' }),
     reportedAtMs: Type.Integer({ description: 'when a list last changed something here' }),
-    missed: Type.Optional(Type.Integer({ minimum: 1, description: 'in so many lists in a row it was absent' })),
+    missed: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'number of consecutive lists that did not contain it' }),
+    ),
   },
   { ...closed, description: 'it belongs to another system, has no agent and takes no instances' },
 );

@@ -125,12 +125,12 @@ class Charges implements View {
     const charged = this.#charged.get(key);
     // The charge of an instance is fixed even when its size changes; a volume can grow.
     const anew = after?.kind === 'volume' && charged !== undefined && charged['DISK_GB'] !== heldGiB(after.spec);
-    const ends = !after || !counts(charger);
-    if (charged && (ends || anew)) {
+    const stays = after !== null && counts(charger);
+    if (charged && (!stays || anew)) {
       add(sums, charged, -1);
       this.#charged.delete(key);
     }
-    if (!ends && (!charged || anew)) this.#charge(sums, key, charger);
+    if (stays && (!charged || anew)) this.#charge(sums, key, charger);
   }
 
   #charge(sums: Map<string, number>, key: string, charger: Charger): void {

@@ -86,7 +86,7 @@ async function note(parts: ListParts, inventory: Inventory, status: InventorySta
   return status;
 }
 
-/** Nothing is done for an inventory that was removed in between, or made anew. */
+/** An empty Plan if the inventory was removed, or removed and created again, in the meantime. */
 function onlyWhile<D extends { readonly plan: Plan }>(snapshot: Snapshot, { metadata }: Inventory, decision: D): D {
   const now = snapshot.get('inventory', keys.inventory(metadata.name));
   return now?.value.metadata.id === metadata.id ? decision : { ...decision, plan: { changes: [] } };

@@ -98,7 +98,7 @@ describe('a polled inventory', () => {
   const bad: readonly (readonly [string, () => Answer | Promise<Answer>, RegExp])[] = [
     ['answers 500', () => answer(500), /it answered 500/],
     ['redirects', () => answer(302), /it answered 302/],
-    ['answers 304 that nobody asked for', () => answer(304), /it answered 304/],
+    ['answers 304 to an unconditional request', () => answer(304), /it answered 304/],
     ['sends no JSON', () => answer(200, 'hello'), /the answer is not JSON/],
     ['sends NaN', () => answer(200, '[{"name":"a","cpu":NaN}]'), /the answer is not JSON/],
     ['sends an object', () => answer(200, '{}'), /the list is refused: it is not a list/],

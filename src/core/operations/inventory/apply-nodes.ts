@@ -16,7 +16,7 @@ import { newMetadata } from '../create.ts';
 import { providerChanges } from '../host-providers.ts';
 import type { Node } from './read-nodes.ts';
 
-/** Absent from so many lists in a row, a host is gone. */
+/** A host is gone when this many consecutive lists do not contain it. */
 export const missedMax = 3;
 
 export interface NodesOf {

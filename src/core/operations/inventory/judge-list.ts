@@ -1,5 +1,5 @@
-// Judges a whole list before anything is applied: which hosts it lacks, and whether so many that a person must confirm. And what the
-// inventory says of itself afterwards.
+// Judges a whole list before anything is applied: which known hosts are missing from it, and whether a person must confirm that. Also writes
+// the state of the inventory afterwards.
 
 import type { Inventory, InventoryStatus } from '../../../api/resources/inventory.ts';
 import { equalJson } from '../../../base/equal-json.ts';

@@ -57,7 +57,7 @@ const rows: readonly (readonly [attack: string, keyof typeof files, title: strin
   ['the token of a removed host', 'joining', 'of a host that was removed does not work when the name is created again'],
   // Rights
   ['a binding of itself to more', 'roles', 'of itself to more'],
-  ['an edit of a role that one has', 'overHttp', 'nobody edits a role to more than they have'],
+  ['an edit of a role that one has', 'overHttp', 'an editor cannot give a role more than they have'],
   ['a token with more than its maker', 'tokens', 'a role that permits more'],
   ['a PUT of status', 'here', 'keeps its status when it is changed'],
   ['a PUT that moves to another project', 'here', 'stays in its project'],

@@ -157,7 +157,7 @@ describe('a token', () => {
     expect(await codeOf(as(server, made.token).list('instance'))).toBe('Unauthenticated');
   });
 
-  it('with a role that is edited has what the role says now; nobody edits a role to more than they have', async () => {
+  it('with a role that is edited has what the role says now; an editor cannot give a role more than they have', async () => {
     const server = await serve();
     const { client } = server;
     const rules: Role['spec']['rules'] = { role: ['read', 'update'], image: ['read'] };
