@@ -4,10 +4,10 @@
 /** As many Plans as the disk takes at once. What is decided further ahead only grows old, and takes memory. */
 const aheadMaxDefault = 1_000;
 /**
- * The same while several projects write: what a quiet project waits for is at most what the others have decided before it. 16 creates take
- * some 2 ms to decide and to write, as long as the fsync that they share.
+ * The same while several projects write: what a quiet project waits for is at most what the others have decided before it. 4 creates take
+ * less time to decide and to write than the fsync that they share.
  */
-const sharedAheadMaxDefault = 16;
+const sharedAheadMaxDefault = 4;
 /** A project that has written within this many commits takes part in the turns: 64 creates each make it some ten seconds of a flood. */
 const commitsRemembered = 1_024;
 

@@ -174,7 +174,7 @@ function admitRequests(app: FastifyInstance, parts: HttpParts): void {
   const brief = new Set(routes.filter((route) => route.answersBriefly).map(({ method, path }) => method + path));
   const answersBriefly = ({ url, method, routeOptions }: FastifyRequest): boolean =>
     brief.has(method + routeOptions.url) && !url.includes('dryRun');
-  app.addHook('onRequest', (request, reply, done) => {
+  const receive = (request: FastifyRequest, reply: FastifyReply, done: (fault?: ApiError) => void): void => {
     const { socket } = request.raw;
     const settle = (identity: Identity): Arrived => {
       if (identity instanceof ApiError) request.refusal = identity;
@@ -198,7 +198,10 @@ function admitRequests(app: FastifyInstance, parts: HttpParts): void {
       () => answersBriefly(request),
       () => (arrived instanceof Promise ? void arrived.then(begin) : begin(arrived)),
     );
-  });
+  };
+  app.addHook('onRequest', (request, reply, done) =>
+    connections.turns.enter(request.raw.socket, () => receive(request, reply, done)),
+  );
 }
 
 /** Throws `InvalidRequest` when this address cannot be listened on now. For callers that do much before they listen. */

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../../../base/clock.ts';
 import type { Logger } from '../../../base/log.ts';
 import { Pipelines } from './pipelines.ts';
+import { RequestTurns } from './request-turns.ts';
 import { SlowClients } from './slow-clients.ts';
 import { UnreadAnswers } from './unread-answers.ts';
 
@@ -58,6 +59,7 @@ interface Connection {
 export class Connections implements ConnectionCounts {
   readonly limits: ConnectionLimits;
   readonly pipelines: Pipelines;
+  readonly turns = new RequestTurns();
   readonly unread: UnreadAnswers;
   readonly slow: SlowClients<Socket>;
   readonly #clock: Clock;
