@@ -39,6 +39,11 @@ const layers: Record<string, Layer> = {
   'server/intake/amqp': { folders: ['base', 'api', 'core'], node: true, packages: ['rabbitmq-client'] },
   'server/oidc': { folders: ['base', 'api', 'core'], node: true, packages: ['jose', 'typebox'] },
   'server/mcp': { folders: ['base', 'api', 'core'], node: true, packages: ['@modelcontextprotocol/server', 'typebox'] },
+  'server/outbox/bus/nats': {
+    folders: ['base', 'api', 'core', 'store'],
+    node: true,
+    packages: ['@nats-io/jetstream', '@nats-io/transport-node'],
+  },
   'server/outbox/results': { folders: ['base', 'api', 'core'], node: true, packages: [] },
   agent: { folders: ['base', 'api'], node: true, packages: ['typebox', 'ws', 'yaml'] },
   'agent/enrolment': { folders: ['base', 'api'], node: true, packages: ['@peculiar/x509', 'reflect-metadata'] },

@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox';
 import { HookConfig } from './intake/forges/forge-config.ts';
 import { OidcProviderConfig, WorkloadRuleConfig } from './oidc/oidc-config.ts';
 import { LimitsConfig } from './limits/limits-config.ts';
+import { BusConfig } from './outbox/bus/bus-config.ts';
 import { Name } from '../api/resources/metadata.ts';
 
 /** Of an exchange, a queue or a routing key. */
@@ -287,6 +288,12 @@ export const ServerConfig = Type.Object(
       maxItems: 256,
       description:
         'addresses outside the open network that webhooks may be sent to, also over plain HTTP: subnets, with a port where only that is meant: [10.1.0.0/16:8443]',
+    }),
+    eventBus: Type.Array(BusConfig, {
+      default: [],
+      maxItems: 16,
+      description:
+        'brokers that the events of the whole fleet are sent to: docs/event-bus.md; in the configuration file only',
     }),
     mcp: Type.Enum(['off', 'read', 'write'], {
       default: 'off',

@@ -3,6 +3,7 @@
 import { Counter, Gauge, Registry } from 'prom-client';
 import { FindingCode } from '../api/verify.ts';
 import type { Cache } from '../core/state/cache.ts';
+import type { Outside } from './outside.ts';
 import type { Verifier } from './verifier.ts';
 import { type ConnectionCounts, dropReasons } from './http/connections/connections.ts';
 
@@ -14,6 +15,7 @@ export interface MetricsParts {
   readonly overloaded: () => boolean;
   /** Absent where there are no sockets. */
   readonly connections?: ConnectionCounts | undefined;
+  readonly outside?: Outside | undefined;
 }
 
 export interface Metrics {
@@ -21,7 +23,8 @@ export interface Metrics {
   text(): Promise<string>;
 }
 
-export function createMetrics({ cache, verifier, ready, leads, overloaded, connections }: MetricsParts): Metrics {
+export function createMetrics({ cache, verifier, ready, leads, overloaded, ...parts }: MetricsParts): Metrics {
+  const { connections, outside } = parts;
   const registry = new Registry();
   const gauge = (name: string, help: string, read: () => number): void => {
     registry.registerMetric(
@@ -44,6 +47,7 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, conne
   // The names with "audit" are the former ones, kept for one version so that alerts continue to work.
   for (const word of ['verify', 'audit']) measureConsistency(registry, verifier, word);
   if (connections) measureConnections(registry, connections);
+  if (outside) measureBuses(registry, outside);
   return { contentType: registry.contentType, text: () => registry.metrics() };
 }
 
@@ -70,6 +74,26 @@ function measureConsistency(registry: Registry, verifier: Verifier, word: string
       },
     }),
   );
+}
+
+function measureBuses(registry: Registry, outside: Outside): void {
+  const measures = [
+    ['berth_event_bus_lag_events', 'Events that an event bus has yet to acknowledge', 'events', 1],
+    ['berth_event_bus_lag_seconds', 'Age of the oldest of them', 'ageMs', 1_000],
+  ] as const;
+  for (const [name, help, field, divisor] of measures)
+    registry.registerMetric(
+      new Gauge({
+        name,
+        help,
+        labelNames: ['bus'],
+        registers: [],
+        collect() {
+          this.reset();
+          for (const lag of outside.lags()) this.set({ bus: lag.bus }, lag[field] / divisor);
+        },
+      }),
+    );
 }
 
 function measureConnections(registry: Registry, connections: ConnectionCounts): void {

@@ -10,6 +10,14 @@ export interface PartReport {
   readonly message: string;
 }
 
+/** What has yet to be sent to an event bus. */
+export interface BusLag {
+  readonly bus: string;
+  readonly events: number;
+  /** Of the oldest of them; 0: there is none. */
+  readonly ageMs: number;
+}
+
 export interface DeadLetterQueue {
   list(): Promise<{ readonly items: readonly DeadLetter[]; readonly more: boolean }>;
   show(id: string): Promise<DeadLetter>;
@@ -20,6 +28,7 @@ export interface DeadLetterQueue {
 interface OutsidePart {
   report(): readonly PartReport[];
   readonly deadLetters?: DeadLetterQueue;
+  lags?(): readonly BusLag[];
 }
 
 /** Parts are added while the process starts, after the routes that show them. */
@@ -32,6 +41,10 @@ export class Outside {
 
   reports(): readonly PartReport[] {
     return this.#parts.flatMap((part) => part.report());
+  }
+
+  lags(): readonly BusLag[] {
+    return this.#parts.flatMap((part) => part.lags?.() ?? []);
   }
 
   /** Undefined: no broker is configured. */

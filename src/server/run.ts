@@ -45,6 +45,7 @@ import type { Amqp } from './intake/amqp/amqp.ts';
 import type { TaskQueue } from './intake/amqp/task-queue.ts';
 import { startAmqp, startTaskQueue } from './intake/start-amqp.ts';
 import { mcpSettingsOf } from './mcp/start-mcp.ts';
+import { readEventBus } from './outbox/bus/start-event-bus.ts';
 import { createPost } from './outbox/webhooks/post.ts';
 import { ReceiverGuard } from './outbox/webhooks/receiver-guard.ts';
 import { readLogin } from './oidc/start-login.ts';
@@ -98,6 +99,7 @@ async function start(
   await warnOfOpenFiles(config, log);
   const forges = await readForges(config, { environment: environment(), fetch: systemFetch });
   const login = await readLogin(config, { fetch: systemFetch, clock, log, randomSecret });
+  const eventBus = await readEventBus(config);
   const policy = policyOf(config);
   await checkListen(listen); // before anything is written to a store that other servers may use too
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
@@ -132,6 +134,7 @@ async function start(
       runFiles: await runFilesOf(config, clock),
       ...(forges === undefined ? {} : { forges }),
       ...(login === undefined ? {} : { login }),
+      eventBus,
       mcp: mcpSettingsOf(config),
       scheduleTtlMs: config.scheduleTtlMs,
       scheduleWhenFull: config.scheduleWhenFull,

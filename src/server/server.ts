@@ -63,6 +63,7 @@ import { Leadership, notFollowed } from './leadership.ts';
 import { createMetrics } from './metrics.ts';
 import { Outside } from './outside.ts';
 import type { Post } from './outbox/webhooks/post.ts';
+import type { EventBus, EventBusParts } from './outbox/bus/event-bus.ts';
 import { Webhooks } from './outbox/webhooks/webhooks.ts';
 import { CommitStatuses } from './outbox/statuses/statuses.ts';
 import type { RunFiles } from './runs/run-files.ts';
@@ -99,6 +100,8 @@ export interface ServerParts {
   readonly post?: Post;
   /** Asks the sources of inventories; absent: none is polled. */
   readonly fetch?: WebFetch;
+  /** Sends the events of the fleet to brokers; absent: none is configured. */
+  readonly eventBus?: ((parts: EventBusParts) => EventBus) | undefined;
   /** How long the room of a request to /schedule is held. Default: an hour. */
   readonly scheduleTtlMs?: number;
   /** Whether it fails or waits while no host has room. Default: it fails. */
@@ -153,6 +156,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const leads = (): boolean => leadership.leads;
   const webhooks = parts.post && new Webhooks({ decider, post: parts.post, log, version: parts.version });
   const inventories = parts.fetch && new Inventories({ decider, fetch: parts.fetch, leads, log });
+  const eventBus = parts.eventBus?.({ decider, leads, log });
   const statuses = parts.forges && new CommitStatuses({ decider, forges: parts.forges, leads, log });
   const leadership = new Leadership({
     decider,
@@ -170,6 +174,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       statuses?.stepDown();
       webhooks?.stepDown();
       inventories?.stepDown();
+      eventBus?.stepDown();
     },
   });
   leadership.start();
@@ -190,6 +195,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   inventories?.start();
   if (inventories) parts.outside?.add(inventories);
   if (webhooks) parts.outside?.add(webhooks);
+  eventBus?.start();
+  if (eventBus) parts.outside?.add(eventBus);
   statuses?.start();
   if (statuses) parts.outside?.add(statuses);
   const verifier = new Verifier({ decider, log });
@@ -206,6 +213,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     leads,
     overloaded: () => hearing.overloaded,
     connections: parts.connections,
+    outside: parts.outside,
   });
   const assignments = new Assignments({ cache, clock, ...unusual });
   const { cluster } = decision;
@@ -222,6 +230,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       await statuses?.stop();
       await webhooks?.stop();
       await inventories?.stop();
+      await eventBus?.stop();
       hearing.stop();
       janitor.stop();
       await upkeep?.stop();

@@ -33,6 +33,7 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
     case 'dataKey': // of the earlier store, too: what it encrypts was opened
       return null;
     case 'webhookProgress':
+    case 'busProgress':
       return null; // its revisions are of the earlier store
     case 'joinToken':
       return null; // it may have been used since

@@ -35,6 +35,7 @@ const folders = {
   webhook: 'webhooks',
   inventory: 'inventories',
   webhookProgress: 'webhook-progress',
+  busProgress: 'bus-progress',
   secretValues: 'secret-values',
   dataKey: 'data-keys',
   cluster: 'cluster',
@@ -110,6 +111,7 @@ export const keys = {
   inventory: (name: string): string => `inventories/${name}`,
   webhook: (project: string, name: string): string => `webhooks/${project}/${name}`,
   webhookProgress: (project: string, name: string): string => `webhook-progress/${project}/${name}`,
+  busProgress: (name: string): string => `bus-progress/${name}`,
   secretValues: (project: string, name: string): string => `secret-values/${project}/${name}`,
   dataKey: (id: string): string => `data-keys/${id}`,
   cluster: 'cluster/this',
@@ -175,6 +177,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.webhook(record.metadata.project, record.metadata.name);
     case 'webhookProgress':
       return keys.webhookProgress(record.project, record.name);
+    case 'busProgress':
+      return keys.busProgress(record.name);
     case 'secretValues':
       return keys.secretValues(record.project, record.name);
     case 'dataKey':

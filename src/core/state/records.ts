@@ -311,7 +311,17 @@ export interface WebhookProgress {
   readonly failingSinceMs?: number;
 }
 
+/** How far an event bus has come. Written by the leader only. */
+export interface BusProgress {
+  readonly kind: 'busProgress';
+  /** Of the bus in the configuration. */
+  readonly name: string;
+  /** The bus has acknowledged every event up to this revision. */
+  readonly revision: number;
+}
+
 interface InternalByKind {
+  busProgress: BusProgress;
   webhookProgress: WebhookProgress;
   secretValues: SecretValues;
   auditHead: AuditHeadRecord;

@@ -12,7 +12,7 @@ import { epochOf } from '../../../core/state/cluster-state.ts';
 import { kindOfKey, keys } from '../../../core/state/keys.ts';
 import { decideAndCommit, type Decider } from '../../decide.ts';
 import { Deliveries, type Due } from './deliveries.ts';
-import type { EventFeed } from './event-feed.ts';
+import type { EventFeed } from '../event-feed.ts';
 import type { Post, Posted } from './post.ts';
 import { retryDelayMs } from './retry.ts';
 import { signatureOf, signingKey } from './signature.ts';

@@ -4,7 +4,7 @@ import type { Logger } from '../../../base/log.ts';
 import { prefixOf } from '../../../core/state/keys.ts';
 import type { Decider } from '../../decide.ts';
 import type { PartReport } from '../../outside.ts';
-import { EventFeed } from './event-feed.ts';
+import { EventFeed } from '../event-feed.ts';
 import type { Post } from './post.ts';
 import { WebhookSender } from './webhook-sender.ts';
 

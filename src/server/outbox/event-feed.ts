@@ -1,8 +1,8 @@
 // The events that came last, in order of revision, shared by all readers. A reader that is further behind looks through all that are kept.
 
-import type { Event } from '../../../api/resources/event.ts';
-import type { Cache } from '../../../core/state/cache.ts';
-import { prefixOf } from '../../../core/state/keys.ts';
+import type { Event } from '../../api/resources/event.ts';
+import type { Cache } from '../../core/state/cache.ts';
+import { prefixOf } from '../../core/state/keys.ts';
 
 interface Noted {
   readonly key: string;
@@ -45,6 +45,19 @@ export class EventFeed {
       if (value) events.push({ ...value, metadata: { ...value.metadata, revision: at } });
     }
     return { events, more: false };
+  }
+
+  /** How many events came after a revision. */
+  countAfter(revision: number): number {
+    return (revision >= this.#since ? this.#notedAfter(revision) : this.#keptAfter(revision)).length;
+  }
+
+  /** The revision of the oldest event that is kept; undefined: none is. */
+  oldestKept(): number | undefined {
+    let oldest: number | undefined;
+    for (const { revision } of this.#cache.listCommitted('event'))
+      if (oldest === undefined || revision < oldest) oldest = revision;
+    return oldest;
   }
 
   #note(key: string): void {
