@@ -12,13 +12,14 @@ export const BusConfig = Type.Object(
     name: Type.Optional(
       Type.String({ ...Name, description: 'the progress is kept under this name; default: the kind' }),
     ),
-    kind: Type.Enum(['nats']),
+    kind: Type.Enum(['nats', 'amqp']),
     url: Type.String({
-      pattern: '^(nats|tls)://[^\\s@?#]+$',
+      pattern: '^(nats|tls|amqps?)://[^\\s@?#]+$',
       maxLength: 1024,
-      description: 'nats: or tls:, without credentials',
+      description: 'nats: or tls:, amqp: or amqps:, without credentials',
     }),
     stream: place('of NATS JetStream; default: BERTH_EVENTS'),
+    exchange: place('topic exchange of AMQP; default: berth'),
     user: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'with passwordFile' })),
     passwordFile: file('file with the password as its only line'),
     tokenFile: file('NATS: file with a token, in place of user and password'),

@@ -43,6 +43,9 @@ describe('the settings of event buses', () => {
     ['an authority without TLS', { ...nats, caFile: secret }, 'eventBus[0].caFile'],
     ['an authority that is none', { ...nats, url: 'tls://h', caFile: secret }, 'eventBus[0].caFile'],
     ['a certificate without its key', { ...nats, url: 'tls://h', certificateFile: secret }, 'certificateFile'],
+    ['an exchange of NATS', { ...nats, exchange: 'a' }, 'eventBus[0].exchange'],
+    ['a token for AMQP', { kind: 'amqp', url: 'amqp://h', tokenFile: secret }, 'eventBus[0].tokenFile'],
+    ['a URL of another kind', { ...nats, kind: 'amqp' }, 'eventBus[0].url'],
     ['a stream with dots', { ...nats, stream: 'a.b' }, 'stream'],
   ])('refuse %s, with the field', (_, bus, field) => {
     const refused = (): unknown => settings(bus);

@@ -20,6 +20,7 @@ export interface BusSettings {
 
 const kinds = {
   nats: { schemes: ['nats', 'tls'], secure: 'tls', field: 'stream', place: 'BERTH_EVENTS' },
+  amqp: { schemes: ['amqp', 'amqps'], secure: 'amqps', field: 'exchange', place: 'berth' },
 } as const;
 
 /** Throws `InvalidRequest`, which names the field. */
@@ -37,6 +38,8 @@ function settingsOf(config: BusConfig, path: string): BusSettings {
   const scheme = url.slice(0, url.indexOf(':'));
   if (!schemes.some((known) => known === scheme))
     throw refused(`${path}.url`, `the URL of kind ${kind} begins with ${schemes.join(':// or ')}://`);
+  for (const other of ['stream', 'exchange'] as const)
+    if (other !== field && config[other] !== undefined) throw refused(`${path}.${other}`, `kind ${kind} has none`);
   if (kind === 'nats' && /[.]/.test(config.stream ?? ''))
     throw refused(`${path}.stream`, 'the name of a stream has no dots');
   if ((user === undefined) !== (passwordFile === undefined))

@@ -1,7 +1,9 @@
 // The event buses of the configuration. Nothing of a broker's library is loaded unless one of its kind is configured.
 
+import type { Clock } from '../../../base/clock.ts';
+import type { Logger } from '../../../base/log.ts';
 import type { ServerConfig } from '../../config.ts';
-import type { OpenBus } from './bus.ts';
+import type { Bus } from './bus.ts';
 import type { BusSettings } from './bus-settings.ts';
 import type { EventBus, EventBusParts } from './event-bus.ts';
 
@@ -14,10 +16,27 @@ export async function readEventBus({
   const buses = await Promise.all(
     busSettingsOf(eventBus).map(async (settings) => ({ name: settings.name, open: await openerOf(settings) })),
   );
-  return (parts) => new EventBus(buses, { ...parts, log: parts.log.with({ part: 'event-bus' }) });
+  return (given) => {
+    const parts = { ...given, log: given.log.with({ part: 'event-bus' }) };
+    const { clock } = parts.decider;
+    return new EventBus(
+      buses.map(({ name, open }) => ({ name, open: () => open({ clock, log: parts.log.with({ bus: name }) }) })),
+      parts,
+    );
+  };
 }
 
-async function openerOf(settings: BusSettings): Promise<OpenBus> {
-  const { openNats } = await import('./nats/nats-bus.ts');
-  return () => openNats(settings);
+type Open = (parts: { readonly clock: Clock; readonly log: Logger }) => Promise<Bus>;
+
+async function openerOf(settings: BusSettings): Promise<Open> {
+  switch (settings.kind) {
+    case 'nats': {
+      const { openNats } = await import('./nats/nats-bus.ts');
+      return () => openNats(settings);
+    }
+    case 'amqp': {
+      const { openAmqp } = await import('./amqp/amqp-bus.ts');
+      return (parts) => openAmqp(settings, parts);
+    }
+  }
 }
