@@ -44,6 +44,11 @@ const layers: Record<string, Layer> = {
     node: true,
     packages: ['@nats-io/jetstream', '@nats-io/transport-node'],
   },
+  'server/outbox/bus/kafka': {
+    folders: ['base', 'api', 'core', 'store'],
+    node: true,
+    packages: ['@platformatic/kafka'],
+  },
   'server/outbox/results': { folders: ['base', 'api', 'core'], node: true, packages: [] },
   agent: { folders: ['base', 'api'], node: true, packages: ['typebox', 'ws', 'yaml'] },
   'agent/enrolment': { folders: ['base', 'api'], node: true, packages: ['@peculiar/x509', 'reflect-metadata'] },

@@ -12,14 +12,15 @@ export const BusConfig = Type.Object(
     name: Type.Optional(
       Type.String({ ...Name, description: 'the progress is kept under this name; default: the kind' }),
     ),
-    kind: Type.Enum(['nats', 'amqp']),
+    kind: Type.Enum(['nats', 'amqp', 'kafka']),
     url: Type.String({
-      pattern: '^(nats|tls|amqps?)://[^\\s@?#]+$',
+      pattern: '^(nats|tls|amqps?|kafkas?)://[^\\s@?#]+$',
       maxLength: 1024,
-      description: 'nats: or tls:, amqp: or amqps:, without credentials',
+      description: 'nats: or tls:, amqp: or amqps:, kafka: or kafkas: (TLS), without credentials',
     }),
     stream: place('of NATS JetStream; default: BERTH_EVENTS'),
     exchange: place('topic exchange of AMQP; default: berth'),
+    topic: place('of Kafka; default: berth-events'),
     user: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'with passwordFile' })),
     passwordFile: file('file with the password as its only line'),
     tokenFile: file('NATS: file with a token, in place of user and password'),

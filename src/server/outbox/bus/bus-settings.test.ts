@@ -46,6 +46,11 @@ describe('the settings of event buses', () => {
     ['an exchange of NATS', { ...nats, exchange: 'a' }, 'eventBus[0].exchange'],
     ['a token for AMQP', { kind: 'amqp', url: 'amqp://h', tokenFile: secret }, 'eventBus[0].tokenFile'],
     ['a URL of another kind', { ...nats, kind: 'amqp' }, 'eventBus[0].url'],
+    [
+      'a password for Kafka in plain text',
+      { kind: 'kafka', url: 'kafka://h', user: 'a', passwordFile: secret },
+      'eventBus[0].user',
+    ],
     ['a stream with dots', { ...nats, stream: 'a.b' }, 'stream'],
   ])('refuse %s, with the field', (_, bus, field) => {
     const refused = (): unknown => settings(bus);

@@ -21,6 +21,7 @@ export interface BusSettings {
 const kinds = {
   nats: { schemes: ['nats', 'tls'], secure: 'tls', field: 'stream', place: 'BERTH_EVENTS' },
   amqp: { schemes: ['amqp', 'amqps'], secure: 'amqps', field: 'exchange', place: 'berth' },
+  kafka: { schemes: ['kafka', 'kafkas'], secure: 'kafkas', field: 'topic', place: 'berth-events' },
 } as const;
 
 /** Throws `InvalidRequest`, which names the field. */
@@ -38,7 +39,7 @@ function settingsOf(config: BusConfig, path: string): BusSettings {
   const scheme = url.slice(0, url.indexOf(':'));
   if (!schemes.some((known) => known === scheme))
     throw refused(`${path}.url`, `the URL of kind ${kind} begins with ${schemes.join(':// or ')}://`);
-  for (const other of ['stream', 'exchange'] as const)
+  for (const other of ['stream', 'exchange', 'topic'] as const)
     if (other !== field && config[other] !== undefined) throw refused(`${path}.${other}`, `kind ${kind} has none`);
   if (kind === 'nats' && /[.]/.test(config.stream ?? ''))
     throw refused(`${path}.stream`, 'the name of a stream has no dots');
@@ -47,6 +48,9 @@ function settingsOf(config: BusConfig, path: string): BusSettings {
   if (tokenFile !== undefined && (kind !== 'nats' || user !== undefined))
     throw refused(`${path}.tokenFile`, 'only NATS takes a token, and not beside a user');
   const isSecure = scheme === secure;
+  // SASL PLAIN shows the password to everyone on the way.
+  if (kind === 'kafka' && user !== undefined && !isSecure)
+    throw refused(`${path}.user`, 'a password for Kafka is sent over TLS only: the URL must begin with kafkas://');
   const tls = tlsOf(config, { path, isSecure, secure });
   return {
     name: config.name ?? kind,

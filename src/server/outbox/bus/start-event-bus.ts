@@ -38,5 +38,9 @@ async function openerOf(settings: BusSettings): Promise<Open> {
       const { openAmqp } = await import('./amqp/amqp-bus.ts');
       return (parts) => openAmqp(settings, parts);
     }
+    case 'kafka': {
+      const { openKafka } = await import('./kafka/kafka-bus.ts');
+      return () => openKafka(settings);
+    }
   }
 }
