@@ -156,7 +156,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const leads = (): boolean => leadership.leads;
   const webhooks = parts.post && new Webhooks({ decider, post: parts.post, log, version: parts.version });
   const inventories = parts.fetch && new Inventories({ decider, fetch: parts.fetch, leads, log });
-  const eventBus = parts.eventBus?.({ decider, leads, log });
+  const eventBus = parts.eventBus?.({ decider, log });
   const statuses = parts.forges && new CommitStatuses({ decider, forges: parts.forges, leads, log });
   const leadership = new Leadership({
     decider,
@@ -168,6 +168,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     onLead(fence) {
       loop.lead(fence);
       webhooks?.lead();
+      eventBus?.lead();
     },
     onStepDown() {
       loop.stepDown();
@@ -195,7 +196,6 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   inventories?.start();
   if (inventories) parts.outside?.add(inventories);
   if (webhooks) parts.outside?.add(webhooks);
-  eventBus?.start();
   if (eventBus) parts.outside?.add(eventBus);
   statuses?.start();
   if (statuses) parts.outside?.add(statuses);

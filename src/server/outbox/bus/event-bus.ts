@@ -1,6 +1,5 @@
 // The events of the whole fleet, to every event bus that is configured. Only the leader sends; another goes on from what is written down.
 
-import type { Timer } from '../../../base/clock.ts';
 import type { Logger } from '../../../base/log.ts';
 import { prefixOf } from '../../../core/state/keys.ts';
 import type { Decider } from '../../decide.ts';
@@ -11,12 +10,8 @@ import { BusSender } from './bus-sender.ts';
 
 export interface EventBusParts {
   readonly decider: Decider;
-  readonly leads: () => boolean;
   readonly log: Logger;
 }
-
-/** How soon a new leader begins. */
-const lookMs = 2_000;
 
 export class EventBus {
   readonly #parts: EventBusParts;
@@ -24,32 +19,38 @@ export class EventBus {
   #senders: readonly BusSender[] = [];
   readonly #stopping = new Set<Promise<void>>();
   #feed: EventFeed | undefined;
-  #timer: Timer | undefined;
   #forget: (() => void) | undefined;
+  #leads = false;
   #isWoken = false;
+  #isStopped = false;
 
   constructor(buses: readonly { readonly name: string; readonly open: OpenBus }[], parts: EventBusParts) {
     this.#buses = buses;
     this.#parts = parts;
   }
 
-  start(): void {
-    const events = prefixOf('event');
-    this.#forget = this.#parts.decider.cache.onCommitted((key) => {
-      if (this.#senders.length > 0 && key.startsWith(events)) this.#wakeSoon();
-    });
-    this.#watchLead();
+  /** This process leads from now on. */
+  lead(): void {
+    if (this.#isStopped) return;
+    this.#leads = true;
+    this.#begin();
   }
 
   /** To be called before another process may lead. */
   stepDown(): void {
+    this.#leads = false;
+    this.#forget?.();
+    this.#forget = undefined;
+    this.#feed?.stop();
+    this.#feed = undefined;
     for (const sender of this.#senders) {
-      const stopping = sender.stop().finally(() => this.#stopping.delete(stopping));
+      const stopping = sender.stop().finally(() => {
+        this.#stopping.delete(stopping);
+        this.#begin();
+      });
       this.#stopping.add(stopping);
     }
     this.#senders = [];
-    this.#feed?.stop();
-    this.#feed = undefined;
   }
 
   report(): readonly PartReport[] {
@@ -61,20 +62,22 @@ export class EventBus {
   }
 
   async stop(): Promise<void> {
-    this.#timer?.cancel();
-    this.#forget?.();
+    this.#isStopped = true;
     this.stepDown();
     await Promise.all(this.#stopping);
   }
 
-  #watchLead(): void {
-    const { decider, leads, log } = this.#parts;
-    // Only when the former senders of this process have stopped: two of them would send in no order.
-    if (leads() && this.#senders.length === 0 && this.#stopping.size === 0) {
-      const feed = (this.#feed ??= new EventFeed(decider.cache));
-      this.#senders = this.#buses.map((bus) => new BusSender({ ...bus, decider, feed, log }));
-    }
-    this.#timer = decider.clock.setTimer(lookMs, () => this.#watchLead(), { background: true });
+  /** Only when the former senders of this process have stopped: two of them would send in no order. */
+  #begin(): void {
+    if (!this.#leads || this.#senders.length > 0 || this.#stopping.size > 0) return;
+    const { decider, log } = this.#parts;
+    const events = prefixOf('event');
+    const feed = new EventFeed(decider.cache);
+    this.#feed = feed;
+    this.#forget = decider.cache.onCommitted((key) => {
+      if (key.startsWith(events)) this.#wakeSoon();
+    });
+    this.#senders = this.#buses.map((bus) => new BusSender({ ...bus, decider, feed, log }));
   }
 
   /** Once for all that is committed together. */

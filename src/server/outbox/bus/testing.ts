@@ -21,8 +21,8 @@ export function testDecider(store: Store, clock: Clock): Decider {
 }
 
 export function startBus(decider: Decider, open: OpenBus): EventBus {
-  const bus = new EventBus([{ name: 'test', open }], { decider, leads: () => true, log: silentLogger });
-  bus.start();
+  const bus = new EventBus([{ name: 'test', open }], { decider, log: silentLogger });
+  bus.lead();
   return bus;
 }
 
