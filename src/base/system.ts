@@ -45,6 +45,10 @@ export const system = {
   afterTurn(run: () => void): void {
     setImmediate(run);
   },
+  /** Calls `run` once every promise callback that is ready now, and all that those make ready, has run. */
+  afterPromises(run: () => void): void {
+    process.nextTick(run);
+  },
   /** Resolves once every promise callback that is ready now, and all that those make ready, has run. */
   turn: (): Promise<void> => new Promise((resolve) => setImmediate(resolve)),
   /**

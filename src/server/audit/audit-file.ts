@@ -36,6 +36,8 @@ export class AuditFile {
   readonly #fd: number;
   readonly #disk: AuditDisk;
   #bytes: number;
+  /** A write has failed half way, and it could not be cut. */
+  #mayBeLonger = false;
 
   private constructor(at: { path: string; firstSeq: number; fd: number; bytes: number; disk: AuditDisk }) {
     this.path = at.path;
@@ -72,10 +74,11 @@ export class AuditFile {
   /** Throws when not all of it was written; then the file is as before, or is cut at the next write. */
   write(text: string): void {
     const bytes = Buffer.from(text);
-    this.truncate(this.#bytes);
+    if (this.#mayBeLonger) this.truncate(this.#bytes);
     try {
       this.#disk.write(this.#fd, bytes);
     } catch (error) {
+      this.#mayBeLonger = true;
       this.truncate(this.#bytes);
       throw error;
     }
@@ -86,6 +89,7 @@ export class AuditFile {
   truncate(bytes: number): void {
     if (fstatSync(this.#fd).size > bytes) ftruncateSync(this.#fd, bytes);
     this.#bytes = bytes;
+    this.#mayBeLonger = false;
   }
 
   sync(): Promise<void> {

@@ -136,27 +136,24 @@ export class AuditLog {
   #flush(): void {
     this.#scheduled = false;
     if (this.#queue.length === 0 || this.#closed) return;
-    let items = this.#queue.splice(0);
+    const items = this.#queue.splice(0);
     if (this.#broken) return items.forEach((item) => this.#refuse(item));
     try {
-      const why = this.#chain.whyLost();
-      if (why !== undefined) {
-        if (this.#syncing) return void (this.#queue = items); // flushed when that ends
-        items = [...this.#unsynced.splice(0), ...items];
-        this.#chain.replace(why);
-      }
       this.#write(items.map(({ text }) => text));
     } catch (error) {
       return this.#break(error, items);
     }
-    const before = this.#chain.newest.seq - items.length;
-    for (const [i, item] of items.entries()) {
-      item.seq = before + i + 1;
-      if (!item.durable) item.resolve(item.seq);
-    }
+    this.#number(items);
+    for (const { durable, resolve, seq } of items) if (!durable) resolve(seq);
     this.#unsynced.push(...items);
     if (items.some(({ durable }) => durable)) void this.#sync();
     else this.#syncTimer ??= this.#clock.setTimer(syncDelayMs, () => void this.#sync(), { background: true });
+  }
+
+  /** They have just been written. */
+  #number(items: readonly Item[]): void {
+    const before = this.#chain.newest.seq - items.length;
+    for (const [i, item] of items.entries()) item.seq = before + i + 1;
   }
 
   #write(texts: readonly string[]): void {
@@ -182,6 +179,7 @@ export class AuditLog {
   async #syncOnce(): Promise<void> {
     const items = this.#unsynced.splice(0);
     try {
+      this.#replaceWhenLost(items);
       await this.#chain.sync();
     } catch (error) {
       this.#syncing = undefined;
@@ -196,6 +194,15 @@ export class AuditLog {
     if (this.#broken) return;
     if (this.#unsynced.some(({ durable }) => durable)) void this.#sync();
     else this.#quietly('rotate', () => this.#chain.rotateWhenOld());
+  }
+
+  /** Lines are looked for once, before they count as durable: what was written to a file that is gone is written again. */
+  #replaceWhenLost(unsynced: readonly Item[]): void {
+    const why = this.#chain.whyLost();
+    if (why === undefined) return;
+    this.#chain.replace(why);
+    this.#write(unsynced.map(({ text }) => text));
+    this.#number(unsynced);
   }
 
   #refuse(item: Item): void {
