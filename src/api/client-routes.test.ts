@@ -13,6 +13,8 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   list: ({ list }) => list('event', { project: 'p', selector: 's', subject: 'x', limit: 1, continue: 'c' }),
   get: ({ get }) => get('host', 'h1', { project: 'p' }),
   create: ({ create }) => create('size', body),
+  dryRun: ({ dryRun }) => dryRun('size', body),
+  dryRunOfChange: ({ dryRunOfChange }) => dryRunOfChange('pool', 'p1', body),
   createInstances: ({ createInstances }) => createInstances([body]),
   replace: ({ replace }) => replace('pool', 'p1', body),
   delete: (client) => client.delete('host', 'h1', { project: 'p', ifRevision: 1, force: true }),

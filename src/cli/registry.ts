@@ -160,6 +160,18 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./instances/events.ts')).eventsCommand,
   },
   {
+    name: 'apply',
+    group: fleet,
+    summary: 'Make resources what files say',
+    load: async () => (await import('./apply/apply.ts')).applyCommand,
+  },
+  {
+    name: 'diff',
+    group: fleet,
+    summary: 'Show what "berth apply" would change',
+    load: async () => (await import('./apply/apply.ts')).diffCommand,
+  },
+  {
     name: 'get',
     group: daily,
     summary: 'Show one resource, or all of a kind',

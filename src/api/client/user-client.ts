@@ -131,6 +131,23 @@ function resourceCalls(json: Json) {
         ...(extra.idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': extra.idempotencyKey } }),
       }),
 
+    /** What `create` would make. Throws what it would throw. */
+    dryRun: <K extends Kind>(
+      kind: K,
+      body: NewResource<Partial<ResourceByKind[K]['spec']>>,
+    ): Promise<ResourceByKind[K]> =>
+      json(pathOf(kind), { method: 'POST', body, query: { dryRun: true }, repeatable: true }),
+
+    /** What `replace` would leave. Throws what it would throw. */
+    dryRunOfChange: <K extends Kind>(
+      kind: K,
+      name: string,
+      body: ChangedResource<Partial<ResourceByKind[K]['spec']>>,
+    ): Promise<ResourceByKind[K]> => {
+      const project = body.metadata?.project;
+      return json(pathOf(kind, name), { method: 'PUT', body, query: { project, dryRun: true }, repeatable: true });
+    },
+
     /** At most 1,000 at once, in order: each is created or refused separately. With a key, item i has the key `<key>/<i>`. */
     createInstances: (
       items: readonly NewResource<Partial<ResourceByKind['instance']['spec']>>[],

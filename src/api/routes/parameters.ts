@@ -57,6 +57,7 @@ export const queryParameters = {
   ),
   force: Type.Boolean({ default: false, description: 'even if instances have allocations on it' }),
   dryRun: Type.Boolean({ default: false, description: 'create nothing: answer with the result' }),
+  dryRunOfChange: Type.Boolean({ default: false, description: 'change nothing: answer with the result' }),
   // The requirements of a consumer, in a query string.
   size: optionalText('a named amount of resources'),
   cpus: Type.Optional(amount('virtual CPUs')),

@@ -98,7 +98,7 @@ export function resourceRoutes(kind: Kind) {
       path: single,
       access: needs(kind, 'update', ...power),
       summary: 'Replace labels and spec',
-      query: { project },
+      query: { project, dryRun: queryParameters.dryRunOfChange },
       undocumented: undocumented(),
       body: schemas.replaced,
       bodyCheckedByHandler: true, // a resource may be sent back as it was read

@@ -4,6 +4,8 @@ import type { AnyResource, Kind } from '../../../api/resources/index.ts';
 import type { Decision } from '../../../core/operations/decision.ts';
 import { explainInSteps } from '../../../core/explain/explain.ts';
 import type { Context } from '../../../core/state/context.ts';
+import type { AnyRecord } from '../../../core/state/records.ts';
+import type { Snapshot } from '../../../core/state/snapshot.ts';
 import { contextOf, type Decider } from '../../decide.ts';
 import { inSlices } from '../../in-slices.ts';
 import type { Caller } from '../caller.ts';
@@ -11,14 +13,25 @@ import type { Answer } from '../route.ts';
 import { isResource } from './present.ts';
 import { explanationSeenBy, visibleTo } from './visible.ts';
 
+type Decide = (snapshot: Snapshot, ctx: Context, attempt: number) => Decision;
+
+/** What a replace would leave, without the questions of placement. */
+export function dryRunOfChange(kind: Kind, decider: Decider, { principal }: Caller, decide: Decide): Answer {
+  const resource = plannedBy(kind, decider, decide(decider.cache, contextOf(decider), 0));
+  return { status: 200, json: isResource(resource) ? visibleTo(principal, decider.cache)(resource, 'one') : resource };
+}
+
+function plannedBy(kind: Kind, { cache }: Decider, { plan, key }: Decision): AnyRecord | null | undefined {
+  return plan.changes.find((change) => change.key === key)?.value ?? cache.get(kind, key)?.value;
+}
+
 export async function dryRun(
   kind: Kind,
   decider: Decider,
   query: { readonly limit: number; readonly continue: number; readonly caller: Caller },
   decide: (ctx: Context) => Decision,
 ): Promise<Answer> {
-  const { plan, key } = decide(contextOf(decider));
-  const planned = plan.changes.find((change) => change.key === key)?.value ?? decider.cache.get(kind, key)?.value;
+  const planned = plannedBy(kind, decider, decide(contextOf(decider)));
   const { principal } = query.caller;
   const seen = (resource: AnyResource): AnyResource => visibleTo(principal, decider.cache)(resource, 'one');
   if (planned?.kind !== 'instance')

@@ -28,7 +28,7 @@ import { rightsOf } from '../../../core/access/rights-of.ts';
 import { type Decider, forProject } from '../../decide.ts';
 import { isResource, present, withOutlook } from './present.ts';
 import { withHiddenKept } from './hidden-values.ts';
-import { dryRun } from './dry-run.ts';
+import { dryRun, dryRunOfChange } from './dry-run.ts';
 import { JsonWriter } from '../json-writer.ts';
 import { eventStreamHeaders, eventStreamOf, lastEventId, wantsEventStream } from '../event-stream/event-stream.ts';
 import { newestRevision } from '../newest-revision.ts';
@@ -95,8 +95,9 @@ function create(kind: Kind, definition: ResourceDefinition, decider: Decider): R
 function replace(kind: Kind, definition: ResourceDefinition, decider: Decider): Route {
   const bodySchema = sentBody(ReplaceMetadata);
   const operations = resourceOperations[kind];
-  return bind(registeredRoutes(kind).replace, async ({ params: { name }, query: { project }, body }, request) => {
+  return bind(registeredRoutes(kind).replace, async ({ params: { name }, query, body }, request) => {
     const { principal } = request.caller;
+    const { project } = query;
     const key = keyFor(definition, name, project);
     const before = decider.cache.get(kind, key)?.value;
     if (!before || !mayRead(principal, before, decider.cache)) throw notFound(kind, name);
@@ -108,14 +109,12 @@ function replace(kind: Kind, definition: ResourceDefinition, decider: Decider): 
       ...inputOf({ metadata: named, spec }, definition),
       ...(ifRevision === undefined ? {} : { ifRevision }),
     };
-    const done = await decideFor(
-      forProject(input.project, decider),
-      request,
-      permitted(principal, (snapshot, ctx) => {
-        const now = snapshot.get(kind, key)?.value;
-        return operations.replace(snapshot, { ...input, spec: withHiddenKept(input.spec, now) }, ctx);
-      }),
-    );
+    const replace = permitted(principal, (snapshot, ctx) => {
+      const now = snapshot.get(kind, key)?.value;
+      return operations.replace(snapshot, { ...input, spec: withHiddenKept(input.spec, now) }, ctx);
+    });
+    if (query.dryRun) return dryRunOfChange(kind, decider, request.caller, replace);
+    const done = await decideFor(forProject(input.project, decider), request, replace);
     return answer(kind, 200, { ...done, caller: request.caller }, decider);
   });
 }
