@@ -16,6 +16,7 @@ import type { Inventory } from '../api/resources/inventory.ts';
 import type { Webhook } from '../api/resources/webhook.ts';
 import type { Secret } from '../api/resources/secret.ts';
 import type { Size } from '../api/resources/size.ts';
+import type { Spare } from '../api/resources/spare.ts';
 import type { Task } from '../api/resources/task.ts';
 import type { Token } from '../api/resources/token.ts';
 import type { Volume } from '../api/resources/volume.ts';
@@ -48,6 +49,7 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   pool: poolColumns,
   group: groupColumns,
   task: taskColumns,
+  spare: spareColumns,
   volume: volumeColumns,
   job: jobColumns,
   token: tokenColumns,
@@ -68,6 +70,7 @@ export const kinds: readonly Kind[] = [
   'pool',
   'group',
   'task',
+  'spare',
   'volume',
   'job',
   'token',
@@ -209,6 +212,29 @@ function jobColumns({ nowMs }: ViewFacts): Column<Job>[] {
     },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
     { header: 'REASON', importance: 'major', longest: longestReason, value: (job) => reasonOfJob(job, nowMs) },
+  ];
+}
+
+function spareColumns({ nowMs }: ViewFacts): Column<Spare>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'PHASE', importance: 'major', value: ({ status }) => status.phase },
+    { header: 'HOST', value: ({ status }) => status.host ?? '' },
+    { header: 'ADDRESS', value: ({ status }) => status.address ?? '' },
+    { header: 'PROVISIONER', importance: 'minor', value: ({ spec }) => spec.provisioner },
+    {
+      header: 'LEFT',
+      value: ({ status }) =>
+        status.phase === 'Ready' && status.heldUntilMs !== undefined ? age(status.heldUntilMs - nowMs) : '',
+      right: true,
+    },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    {
+      header: 'REASON',
+      importance: 'major',
+      longest: longestReason,
+      value: ({ status }) => (status.phase === 'Ready' ? '' : (conditionOf(status.conditions, 'Ready')?.message ?? '')),
+    },
   ];
 }
 

@@ -13,6 +13,7 @@ import { type Project, projectDefinition } from './project.ts';
 import { type Role, roleDefinition } from './role.ts';
 import { type Secret, secretDefinition } from './secret.ts';
 import { type Size, sizeDefinition } from './size.ts';
+import { type Spare, spareDefinition } from './spare.ts';
 import { type Task, taskDefinition } from './task.ts';
 import { type Token, tokenDefinition } from './token.ts';
 import { type Volume, volumeDefinition } from './volume.ts';
@@ -27,6 +28,7 @@ export const resourceDefinitions = {
   pool: poolDefinition,
   group: groupDefinition,
   task: taskDefinition,
+  spare: spareDefinition,
   volume: volumeDefinition,
   job: jobDefinition,
   token: tokenDefinition,
@@ -47,6 +49,7 @@ export interface ResourceByKind {
   pool: Pool;
   group: Group;
   task: Task;
+  spare: Spare;
   volume: Volume;
   job: Job;
   token: Token;

@@ -37,7 +37,9 @@ export const SpareReady = Type.Object(
       Type.Object(
         {
           cluster: Type.String({ ...Name, description: 'a cluster of the configuration of the servers' }),
-          node: Type.Optional(Type.String({ ...DottedName, description: 'its name as a node; default: that of the spare' })),
+          node: Type.Optional(
+            Type.String({ ...DottedName, description: 'its name as a node; default: that of the spare' }),
+          ),
         },
         closed,
       ),
@@ -72,6 +74,7 @@ export const SpareSpec = Type.Object(
       maximum: 30 * 24 * 3_600_000,
       description: 'how long it is held, counted from when it is ready',
     }),
+    whenFull: Type.Optional(Type.Enum(['wait', 'fail'], { description: 'while no host has room; default: fail' })),
     attemptsMax: Type.Integer({ default: 3, minimum: 1, maximum: 20, description: 'how often it is provisioned' }),
     provisionMs: Type.Integer({
       default: 3_600_000,
@@ -99,6 +102,14 @@ export const SparePhase = Type.Enum([
   'Unknown',
 ]);
 export type SparePhase = Static<typeof SparePhase>;
+
+/** It holds nothing any more. */
+export function isEnded(phase: SparePhase): boolean {
+  return phase === 'Released' || phase === 'Failed';
+}
+
+/** The provisioner that needs no configuration: an instance of ours. */
+export const builtInProvisioner = 'vm';
 
 export const SpareStatus = Type.Object(
   {

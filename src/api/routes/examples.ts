@@ -14,6 +14,7 @@ const specs = {
   pool: { profile: 'best-fit', hostLimits: { VCPU: 64 } },
   group: { description: 'one on each host', maxPerHost: 1 },
   task: { cpus: 2, memoryMiB: 2048, ttlMs: 3_600_000 },
+  spare: { cpus: 4, memoryMiB: 8192, provisioner: 'metal', ready: { tcp: { port: 22 } }, ttlMs: 3_600_000 },
   volume: { sizeGiB: 10 },
   job: { label: 'debian-12', script: 'make test', timeoutMs: 1_800_000 },
   role: { description: 'restarts instances', rules: { instance: ['read', 'power'] } },
@@ -27,7 +28,16 @@ const specs = {
   },
 } as const;
 
-const inProject: ReadonlySet<string> = new Set(['instance', 'group', 'task', 'volume', 'job', 'secret', 'webhook']);
+const inProject: ReadonlySet<string> = new Set([
+  'instance',
+  'group',
+  'task',
+  'spare',
+  'volume',
+  'job',
+  'secret',
+  'webhook',
+]);
 
 const title = (kind: string): string => `${kind.charAt(0).toUpperCase()}${kind.slice(1)}`;
 

@@ -23,12 +23,13 @@ type Fields = Omit<NamingSpec, 'containers'> &
     readonly placement?: { readonly pool?: string | undefined; readonly task?: string | undefined } | undefined;
   };
 
-/** The uses of the spec of an instance, job, task or volume in a project; none for other kinds. */
+/** The uses of the spec of an instance, job, task, spare or volume in a project; none for other kinds. */
 export function usesOf(resource: AnyResource, project: string): Use[] {
   switch (resource.kind) {
     case 'instance':
     case 'job':
     case 'task':
+    case 'spare':
     case 'volume':
       return usesOfFields(resource.spec, project);
     case 'webhook':

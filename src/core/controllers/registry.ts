@@ -9,6 +9,7 @@ import { lostHost } from './lost-host.ts';
 import { placement } from './placement.ts';
 import { powerOn } from './power-on.ts';
 import { restart } from './restart.ts';
+import { spare } from './spare.ts';
 import { task } from './task.ts';
 import { token } from './token.ts';
 import { volume } from './volume.ts';
@@ -20,6 +21,7 @@ export const controllers: readonly Controller[] = [
   lostHost,
   restart,
   task,
+  spare,
   job,
   volume,
   garbage,

@@ -32,6 +32,7 @@ const folders = {
   joinToken: 'join-tokens',
   spentIdToken: 'spent-id-tokens',
   secret: 'secrets',
+  spare: 'spares',
   webhook: 'webhooks',
   inventory: 'inventories',
   webhookProgress: 'webhook-progress',
@@ -109,6 +110,7 @@ export const keys = {
   joinToken: (id: string): string => `join-tokens/${id}`,
   secret: (project: string, name: string): string => `secrets/${project}/${name}`,
   inventory: (name: string): string => `inventories/${name}`,
+  spare: (project: string, name: string): string => `spares/${project}/${name}`,
   webhook: (project: string, name: string): string => `webhooks/${project}/${name}`,
   webhookProgress: (project: string, name: string): string => `webhook-progress/${project}/${name}`,
   busProgress: (name: string): string => `bus-progress/${name}`,
@@ -173,6 +175,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.secret(record.metadata.project, record.metadata.name);
     case 'inventory':
       return keys.inventory(record.metadata.name);
+    case 'spare':
+      return keys.spare(record.metadata.project, record.metadata.name);
     case 'webhook':
       return keys.webhook(record.metadata.project, record.metadata.name);
     case 'webhookProgress':

@@ -15,6 +15,7 @@ import { ProjectSpec } from '../../../api/resources/project.ts';
 import { RoleSpec } from '../../../api/resources/role.ts';
 import { SecretSpec } from '../../../api/resources/secret.ts';
 import { SizeSpec } from '../../../api/resources/size.ts';
+import { SpareSpec } from '../../../api/resources/spare.ts';
 import { TaskSpec } from '../../../api/resources/task.ts';
 import { WebhookSpec } from '../../../api/resources/webhook.ts';
 import { VolumeSpec } from '../../../api/resources/volume.ts';
@@ -33,6 +34,7 @@ import { deleteJob } from '../../../core/operations/jobs/job.ts';
 import { submitJob } from '../../../core/operations/jobs/submit-job.ts';
 import { revokeToken } from '../../../core/operations/access/token.ts';
 import { createSecret, deleteSecret, replaceSecret } from '../../../core/operations/secret.ts';
+import { createSpare, releaseSpare } from '../../../core/operations/spares/spare.ts';
 import { createTask, deleteTask } from '../../../core/operations/task.ts';
 import { createVolume, deleteVolume, replaceVolume } from '../../../core/operations/volumes/volume.ts';
 import { createInventory, deleteInventory, replaceInventory } from '../../../core/operations/inventory/inventory.ts';
@@ -98,6 +100,14 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
       throw new ApiError('MethodNotAllowed', 'a task cannot be changed; create another');
     },
     delete: deleteTask,
+  },
+  spare: {
+    create: (snapshot, input, ctx) =>
+      createSpare(snapshot, { ...input, spec: parse(SpareSpec, input.spec, 'spec') }, ctx),
+    replace() {
+      throw new ApiError('MethodNotAllowed', 'a spare cannot be changed; prepare another');
+    },
+    delete: releaseSpare,
   },
   volume: {
     create: (snapshot, input, ctx) =>

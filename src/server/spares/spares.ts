@@ -1,0 +1,75 @@
+// Carries out the steps of spares that need a provisioner or a question to a machine, and reports what came of them. Only the leader does;
+// another process goes on from what is written down.
+
+import type { Logger } from '../../base/log.ts';
+import type { Spare } from '../../api/resources/spare.ts';
+import { prefixOf } from '../../core/state/keys.ts';
+import type { Decider } from '../decide.ts';
+import type { PartReport } from '../outside.ts';
+import type { Probe, Provisioner } from './provisioner.ts';
+import { SpareTask } from './spare-task.ts';
+import { isForRunner, stepOf } from './spare-work.ts';
+
+export interface SparesParts {
+  readonly decider: Decider;
+  /** By name; without the built-in one, which the core decides. */
+  readonly provisioners: ReadonlyMap<string, Provisioner>;
+  readonly probe: Probe;
+  readonly log: Logger;
+}
+
+export class Spares {
+  readonly #parts: SparesParts;
+  /** By key of the spare: the step that is carried out. */
+  readonly #tasks = new Map<string, SpareTask>();
+  /** Those that were told to end, until they have. */
+  readonly #ending = new Set<Promise<void>>();
+  #forget: (() => void) | undefined;
+
+  constructor(parts: SparesParts) {
+    this.#parts = parts;
+  }
+
+  /** This process leads from now on. Steps that are under way may have been begun by another. */
+  lead(): void {
+    const { cache } = this.#parts.decider;
+    const spares = prefixOf('spare');
+    this.#forget ??= cache.onCommitted((key) => {
+      if (key.startsWith(spares)) this.#look(key, false);
+    });
+    for (const { key } of cache.listCommitted('spare')) this.#look(key, true);
+  }
+
+  /** To be called before another process may lead. */
+  stepDown(): void {
+    this.#forget?.();
+    this.#forget = undefined;
+    for (const key of this.#tasks.keys()) this.#end(key);
+  }
+
+  report(): readonly PartReport[] {
+    if (this.#tasks.size === 0) return [];
+    return [{ name: 'spares', ok: true, message: `${this.#tasks.size} steps of spares are under way` }];
+  }
+
+  async stop(): Promise<void> {
+    this.stepDown();
+    await Promise.all(this.#ending);
+  }
+
+  #look(key: string, resumed: boolean): void {
+    const spare: Spare | undefined = this.#parts.decider.cache.committed('spare', key)?.value;
+    const known = this.#tasks.get(key);
+    const step = spare && isForRunner(spare) ? stepOf(key, spare) : undefined;
+    if (known && step && known.isFor(step)) return;
+    if (known) this.#end(key);
+    if (spare && step) this.#tasks.set(key, new SpareTask({ ...this.#parts, spare, step, resumed }));
+  }
+
+  #end(key: string): void {
+    const task = this.#tasks.get(key);
+    this.#tasks.delete(key);
+    const ending = task?.stop().finally(() => this.#ending.delete(ending ?? Promise.resolve()));
+    if (ending) this.#ending.add(ending);
+  }
+}
