@@ -280,6 +280,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./fleet/capacity.ts')).capacityCommand,
   },
   {
+    name: 'spare',
+    group: fleet,
+    summary: 'Prepare machines ahead, and hold them',
+    load: async () => (await import('./fleet/spare.ts')).spareCommand,
+  },
+  {
     name: 'task',
     group: fleet,
     summary: 'Tasks: resources reserved for a limited time',

@@ -9,6 +9,7 @@ import type { Instance, InstanceSpec, InstanceStatus } from '../api/resources/in
 import type { Amounts, Metadata } from '../api/resources/metadata.ts';
 import type { Project, ProjectSpec } from '../api/resources/project.ts';
 import type { Job } from '../api/resources/job.ts';
+import type { Spare } from '../api/resources/spare.ts';
 import type { Task } from '../api/resources/task.ts';
 import type { Volume } from '../api/resources/volume.ts';
 import { inventoriesOf } from './ledger/inventory.ts';
@@ -188,6 +189,24 @@ export function testTask(name: string, spec: Partial<Task['spec']> = {}, status:
     metadata: metadata(name, 'task', 'default'),
     spec: { cpus: 2, memoryMiB: 1024, placement: {}, ports: [], ttlMs: 60_000, ...spec },
     status: { phase: 'Pending', conditions: [], ...status },
+  };
+}
+
+export function testSpare(
+  name: string,
+  spec: Partial<Spare['spec']> = {},
+  status: Partial<Spare['status']> = {},
+): Spare {
+  return {
+    kind: 'spare',
+    schemaVersion: 1,
+    metadata: metadata(name, 'spare', 'default'),
+    spec: {
+      ...{ cpus: 2, memoryMiB: 1024, placement: {}, ports: [], provisioner: 'metal', variables: {} },
+      ...{ ttlMs: 60_000, attemptsMax: 3, provisionMs: 600_000 },
+      ...spec,
+    },
+    status: { phase: 'Pending', attempt: 0, conditions: [], ...status },
   };
 }
 

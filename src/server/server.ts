@@ -44,6 +44,7 @@ import { jobRoutes } from './http/routes/job-routes.ts';
 import { docsPageRoute } from './http/docs-page/docs-page.ts';
 import { processRoutes } from './http/routes/process-routes.ts';
 import { queueRoutes } from './http/routes/queue-routes.ts';
+import { spareRoutes } from './http/routes/spare-routes.ts';
 import { scheduleRoutes } from './http/routes/schedule-routes.ts';
 import { webhookRoutes } from './http/routes/webhook-routes.ts';
 import { resourceRoutes } from './http/routes/resource-routes.ts';
@@ -53,6 +54,7 @@ import { type ForgeParts, forgeRoutes } from './intake/forges/forges.ts';
 import { type JoinParts, joinRoutes } from './tls/join-routes.ts';
 import { type LoginParts, loginRoutes } from './oidc/login-routes.ts';
 import { type McpSettings, mcpRoute } from './mcp/start-mcp.ts';
+import { Spares, type SparesParts } from './spares/spares.ts';
 import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
 import type { ImageContent } from './images/image-content.ts';
@@ -102,6 +104,8 @@ export interface ServerParts {
   readonly fetch?: WebFetch;
   /** Sends the events of the fleet to brokers; absent: none is configured. */
   readonly eventBus?: ((parts: EventBusParts) => EventBus) | undefined;
+  /** Makes spares, and asks whether they are ready; absent: only instances are spares, and nothing is asked. */
+  readonly spares?: Omit<SparesParts, 'decider' | 'log'> | undefined;
   /** How long the room of a request to /schedule is held. Default: an hour. */
   readonly scheduleTtlMs?: number;
   /** Whether it fails or waits while no host has room. Default: it fails. */
@@ -157,6 +161,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const webhooks = parts.post && new Webhooks({ decider, post: parts.post, log, version: parts.version });
   const inventories = parts.fetch && new Inventories({ decider, fetch: parts.fetch, leads, log });
   const eventBus = parts.eventBus?.({ decider, log });
+  const spares = parts.spares && new Spares({ ...parts.spares, decider, log });
   const statuses = parts.forges && new CommitStatuses({ decider, forges: parts.forges, leads, log });
   const leadership = new Leadership({
     decider,
@@ -169,6 +174,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       loop.lead(fence);
       webhooks?.lead();
       eventBus?.lead();
+      spares?.lead();
     },
     onStepDown() {
       loop.stepDown();
@@ -176,6 +182,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       webhooks?.stepDown();
       inventories?.stepDown();
       eventBus?.stepDown();
+      spares?.stepDown();
     },
   });
   leadership.start();
@@ -197,6 +204,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   if (inventories) parts.outside?.add(inventories);
   if (webhooks) parts.outside?.add(webhooks);
   if (eventBus) parts.outside?.add(eventBus);
+  if (spares) parts.outside?.add(spares);
   statuses?.start();
   if (statuses) parts.outside?.add(statuses);
   const verifier = new Verifier({ decider, log });
@@ -231,6 +239,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       await webhooks?.stop();
       await inventories?.stop();
       await eventBus?.stop();
+      await spares?.stop();
       hearing.stop();
       janitor.stop();
       await upkeep?.stop();
@@ -274,6 +283,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
         ttlMs: parts.scheduleTtlMs ?? 3_600_000,
         whenFull: parts.scheduleWhenFull ?? 'fail',
       }),
+      ...spareRoutes({ decider }),
       ...webhookRoutes(decider),
       ...inventoryRoutes(decider),
       ...jobRoutes(decider),

@@ -104,6 +104,14 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   logIn: { idToken: 'eyJ...' },
   pushInventoryNodes: [{ name: 'metal-0', cpu: 32, memory: 131_072, usage_cpu: 4, usage_mem: 8_192, ip: '10.20.0.1' }],
   confirmInventory: { hash: '9d2c4f6b1a3e5870' },
+  prepareSpare: {
+    requested_cpu: 4,
+    requested_memory: 8192,
+    pool: 'edge',
+    provisioner: 'metal',
+    ready: { tcp: { port: 22 } },
+    ttl_s: 3_600,
+  },
   schedule: { requested_cpu: 4, requested_memory: 8192, requested_pool: 'edge', dedicated: false },
   mcp: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
 };

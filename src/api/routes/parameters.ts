@@ -11,6 +11,7 @@ export const pathParameters = {
   project: Type.String({ description: 'name of the project' }),
   hook: Type.String({ description: "name of the hook in the server's configuration" }),
   hex: Type.String({ description: 'SHA-256 of the file' }),
+  spare: Type.String({ description: 'as "spare_id" of the answer had it' }),
   task: Type.String({ description: 'as "task_id" of the answer had it' }),
   event: Type.String({ description: 'id of the event' }),
   file: Type.String({ description: 'name of the file' }),

@@ -38,6 +38,10 @@ const inProjects: Partial<Record<Kind, Sample>> = {
   instance: { name: named('web'), spec: () => ({ image: 'tiny', cpus: 1 }) },
   job: { name: named('ended'), spec: () => ({ image: 'tiny', script: 'true' }) },
   task: { name: named('task'), spec: () => ({ cpus: 1, memoryMiB: 64, ttlMs: 60_000 }) },
+  spare: {
+    name: named('spare'),
+    spec: () => ({ cpus: 1, memoryMiB: 64, provisioner: 'metal', ttlMs: 60_000 }),
+  },
   group: { name: named('group'), spec: () => ({}) },
   volume: { name: named('data'), spec: () => ({ sizeGiB: 10 }) },
   webhook: {
@@ -306,6 +310,13 @@ const others: Readonly<Record<string, Asks>> = {
   scheduleResult: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
   showSchedule: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
   releaseSchedule: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
+  prepareSpare: both((project) => ({
+    query: { project },
+    body: { requested_cpu: 1, requested_memory: 64, provisioner: 'metal' },
+  })),
+  showSpares: both((project) => ({ query: { project } })),
+  showSpare: both((side) => ({ params: { spare: idAt(`spares/${side}/${side}-spare`) }, query: { project: side } })),
+  releaseSpare: both((side) => ({ params: { spare: idAt(`spares/${side}/${side}-spare`) }, query: { project: side } })),
   listWebhookDeliveries: both((side) => ({ params: { name: `${side}-hook` }, query: { project: side } })),
   resendWebhookDelivery: both((side) => ({
     params: { name: `${side}-hook`, event: `evt_${side.padStart(26, '0')}` },

@@ -22,6 +22,7 @@ import {
   testInstance,
   testJob,
   testProject,
+  testSpare,
   testTask,
   testVolume,
 } from '../../../core/testing.ts';
@@ -86,6 +87,7 @@ function recordsOf(side: Side): AnyRecord[] {
     job,
     ended,
     named(testTask(''), 'task', 'task'),
+    named(testSpare(''), 'spare', 'spare'),
     named(testVolume(''), 'vol', 'data'),
     named(testGroup(''), 'grp', 'group'),
     ...(['secret', 'signing'] as const).map((name) => ({
