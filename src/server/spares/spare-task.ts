@@ -1,13 +1,21 @@
 // One step of one spare: made, asked until it is ready, or released.
 
 import { sleep } from '../../base/clock.ts';
-import { describeError } from '../../base/log.ts';
+import { describeError, type Logger } from '../../base/log.ts';
 import type { Spare } from '../../api/resources/spare.ts';
 import { reportSpare, type SpareReport, type SpareStep } from '../../core/operations/spares/report-spare.ts';
-import { decideAndCommit, forProject } from '../decide.ts';
-import type { Provisioner, SpareRun } from './provisioner.ts';
+import { type Decider, decideAndCommit, forProject } from '../decide.ts';
+import type { Probe, Provisioner, SpareRun } from './provisioner.ts';
 import { probedOf, workOf } from './spare-work.ts';
-import type { SparesParts } from './spares.ts';
+
+/** What every step needs. */
+export interface SparesParts {
+  readonly decider: Decider;
+  /** By name; without the built-in one, which the core decides. */
+  readonly provisioners: ReadonlyMap<string, Provisioner>;
+  readonly probe: Probe;
+  readonly log: Logger;
+}
 
 interface SpareTaskParts extends SparesParts {
   readonly spare: Spare;

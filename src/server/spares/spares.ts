@@ -1,22 +1,11 @@
 // Carries out the steps of spares that need a provisioner or a question to a machine, and reports what came of them. Only the leader does;
 // another process goes on from what is written down.
 
-import type { Logger } from '../../base/log.ts';
 import type { Spare } from '../../api/resources/spare.ts';
 import { prefixOf } from '../../core/state/keys.ts';
-import type { Decider } from '../decide.ts';
 import type { PartReport } from '../outside.ts';
-import type { Probe, Provisioner } from './provisioner.ts';
-import { SpareTask } from './spare-task.ts';
+import { SpareTask, type SparesParts } from './spare-task.ts';
 import { isForRunner, stepOf } from './spare-work.ts';
-
-export interface SparesParts {
-  readonly decider: Decider;
-  /** By name; without the built-in one, which the core decides. */
-  readonly provisioners: ReadonlyMap<string, Provisioner>;
-  readonly probe: Probe;
-  readonly log: Logger;
-}
 
 export class Spares {
   readonly #parts: SparesParts;

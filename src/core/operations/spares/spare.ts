@@ -18,7 +18,7 @@ import type { Decision } from '../decision.ts';
 import { createInstance } from '../instance.ts';
 import { existing } from '../replace.ts';
 import { createTask } from '../task.ts';
-import { releaseRoomOf, spareChange, taskNameOf, withoutStep } from './spare-change.ts';
+import { begun, releaseRoomOf, spareChange, taskNameOf, withoutStep } from './spare-change.ts';
 
 /** Longer than any spare lives: the spare says when its room is released. */
 const taskTtlMs = 30 * 24 * 3_600_000;
@@ -143,7 +143,7 @@ export function releaseSpare(snapshot: Snapshot, input: ReleaseInput, ctx: Conte
       ]
     : spareChange(
         entry,
-        { ...withoutStep(status), phase: 'Releasing' },
+        begun({ ...withoutStep(status), phase: 'Releasing' }, ctx),
         { reason: 'Releasing', message: 'it is released by request' },
         ctx,
       );

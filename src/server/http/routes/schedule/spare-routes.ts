@@ -1,17 +1,17 @@
 // `/spare`: spares, in the words of a placement service for bare-metal hosts.
 
-import type { Spare } from '../../../api/resources/spare.ts';
-import { spareRoutes as routes } from '../../../api/routes/spares.ts';
-import { assertMay, assertMayOn, mayRead, notFound } from '../../../core/access/may.ts';
-import { releaseSpare } from '../../../core/operations/spares/spare.ts';
-import { prepareSpare, spareResultOf } from '../../../core/operations/spares/spare-request.ts';
-import type { Entry } from '../../../core/state/snapshot.ts';
-import { type Decider, forProject } from '../../decide.ts';
-import type { Caller } from '../caller.ts';
-import { decideFor, permitted } from '../on-behalf.ts';
-import type { Route } from '../route.ts';
-import { bind } from './bind.ts';
-import { findOne, idempotencyKeyOf } from './resource-routes.ts';
+import type { Spare } from '../../../../api/resources/spare.ts';
+import { spareRoutes as routes } from '../../../../api/routes/spares.ts';
+import { assertMay, assertMayOn, mayRead, notFound } from '../../../../core/access/may.ts';
+import { releaseSpare } from '../../../../core/operations/spares/spare.ts';
+import { prepareSpare, spareResultOf } from '../../../../core/operations/spares/spare-request.ts';
+import type { Entry } from '../../../../core/state/snapshot.ts';
+import { type Decider, forProject } from '../../../decide.ts';
+import type { Caller } from '../../caller.ts';
+import { decideFor, permitted } from '../../on-behalf.ts';
+import type { Route } from '../../route.ts';
+import { bind } from '../bind.ts';
+import { findOne, idempotencyKeyOf } from '../resource-routes.ts';
 
 export function spareRoutes({ decider }: { readonly decider: Decider }): Route[] {
   const { cache } = decider;

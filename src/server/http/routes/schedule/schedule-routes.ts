@@ -1,19 +1,19 @@
 // `/schedule`: tasks, in the words of a placement service for bare-metal hosts.
 
-import type { Task } from '../../../api/resources/task.ts';
-import { scheduleRoutes as routes } from '../../../api/routes/schedule.ts';
-import { assertMay, assertMayOn, notFound } from '../../../core/access/may.ts';
-import { taskAtOnce } from '../../../core/controllers/task-at-once.ts';
-import { releaseTask } from '../../../core/operations/task.ts';
-import { scheduleResultOf, scheduleTask, withRequestField } from '../../../core/operations/tasks/schedule.ts';
-import type { Entry } from '../../../core/state/snapshot.ts';
-import { newId } from '../../../base/ids.ts';
-import { type Decider, forProject } from '../../decide.ts';
-import type { Caller } from '../caller.ts';
-import { decideFor, permitted } from '../on-behalf.ts';
-import type { Route } from '../route.ts';
-import { bind } from './bind.ts';
-import { findOne, idempotencyKeyOf } from './resource-routes.ts';
+import type { Task } from '../../../../api/resources/task.ts';
+import { scheduleRoutes as routes } from '../../../../api/routes/schedule.ts';
+import { assertMay, assertMayOn, notFound } from '../../../../core/access/may.ts';
+import { taskAtOnce } from '../../../../core/controllers/task-at-once.ts';
+import { releaseTask } from '../../../../core/operations/task.ts';
+import { scheduleResultOf, scheduleTask, withRequestField } from '../../../../core/operations/tasks/schedule.ts';
+import type { Entry } from '../../../../core/state/snapshot.ts';
+import { newId } from '../../../../base/ids.ts';
+import { type Decider, forProject } from '../../../decide.ts';
+import type { Caller } from '../../caller.ts';
+import { decideFor, permitted } from '../../on-behalf.ts';
+import type { Route } from '../../route.ts';
+import { bind } from '../bind.ts';
+import { findOne, idempotencyKeyOf } from '../resource-routes.ts';
 
 /** After this many conflicts with other servers, the task controller places the task. */
 const atOnceAttempts = 3;

@@ -2,9 +2,9 @@
 
 import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemFetch } from '../../../base/system.ts';
-import { startTestServer, testRegistration } from '../../testing.ts';
-import { localCallerOf } from '../identity/local-caller.ts';
+import { systemFetch } from '../../../../base/system.ts';
+import { startTestServer, testRegistration } from '../../../testing.ts';
+import { localCallerOf } from '../../identity/local-caller.ts';
 
 let server: Awaited<ReturnType<typeof startTestServer>>;
 

@@ -1,0 +1,205 @@
+// The life of a spare, by what its runner reports, by time, and by what happens to its room.
+
+import { describe, expect, it } from 'vitest';
+import type { SpareSpec } from '../../api/resources/spare.ts';
+import { reportSpare, type SpareReport } from '../operations/spares/report-spare.ts';
+import { createSpare, releaseSpare } from '../operations/spares/spare.ts';
+import { deleteTask } from '../operations/task.ts';
+import { keys } from '../state/keys.ts';
+import { commitPlan, testCache, testContext, testHost, testImage, testSpare } from '../testing.ts';
+import { garbage } from './garbage.ts';
+import { spare } from './spare.ts';
+import { task } from './task.ts';
+
+const key = keys.spare('default', 'metal-1');
+const ready = { tcp: { port: 22 }, timeoutMs: 60_000, periodMs: 5_000 };
+
+class Scene {
+  readonly cache = testCache([testImage(), ...testHost('h1', { capacity: { VCPU: 4, MEMORY_MB: 4096 } })]);
+  #nowMs = 1_000_000;
+  readonly #ctx = testContext();
+
+  get ctx() {
+    return { ...this.#ctx, nowMs: this.#nowMs };
+  }
+
+  create(spec: Partial<SpareSpec> = {}, name = 'metal-1'): this {
+    const input = { project: 'default', name, labels: {}, spec: testSpare(name, spec).spec };
+    commitPlan(this.cache, createSpare(this.cache, input, this.ctx).plan);
+    return this.settle();
+  }
+
+  /** Every controller until none writes. */
+  settle(): this {
+    for (let changed = true; changed; ) {
+      changed = false;
+      for (const controller of [task, spare, garbage])
+        for (const each of [...controller.keys(this.cache)]) {
+          const plan = controller.reconcile(this.cache, each, this.ctx);
+          if (plan.changes.length === 0) continue;
+          changed = true;
+          commitPlan(this.cache, plan);
+        }
+    }
+    return this;
+  }
+
+  after(ms: number): this {
+    this.#nowMs += ms;
+    return this.settle();
+  }
+
+  report(report: SpareReport, attempt = this.status?.attempt ?? 0): this {
+    const { spare } = this;
+    const step = { key, id: spare?.metadata.id ?? '', phase: spare?.status.phase ?? 'Pending', attempt };
+    commitPlan(this.cache, reportSpare(this.cache, { step, report }, this.ctx).plan);
+    return this.settle();
+  }
+
+  release(force = false): this {
+    commitPlan(this.cache, releaseSpare(this.cache, { project: 'default', name: 'metal-1', force }, this.ctx).plan);
+    return this.settle();
+  }
+
+  get spare() {
+    return this.cache.get('spare', key)?.value;
+  }
+
+  get status() {
+    return this.spare?.status;
+  }
+
+  get said(): string {
+    return this.status?.conditions[0]?.message ?? '';
+  }
+
+  get used(): number {
+    return this.cache.usedBy(testHost('h1')[1].id).get('VCPU') ?? 0;
+  }
+
+  get events(): readonly string[] {
+    return [...this.cache.list('event')]
+      .filter(({ value }) => value.spec.subject.kind === 'spare')
+      .toSorted((a, b) => a.revision - b.revision)
+      .map(({ value }) => value.spec.reason);
+  }
+}
+
+describe('a spare', () => {
+  it('is made, asked, held and released', () => {
+    const scene = new Scene().create({ ready, ttlMs: 60_000 });
+    expect(scene.status).toMatchObject({ phase: 'Provisioning', host: 'h1', attempt: 1, attemptAtMs: 1_000_000 });
+    scene.report({ is: 'provisioned', address: '10.0.0.9' });
+    expect(scene.status).toMatchObject({ phase: 'Checking', attempt: 1, address: '10.0.0.9' });
+    scene.report({ is: 'ready', message: 'port 22 answers' });
+    expect(scene.status).toMatchObject({ phase: 'Ready', attempt: 0, heldUntilMs: 1_060_000 });
+    expect(scene.used).toBe(2);
+    scene.after(60_000);
+    expect(scene.status).toMatchObject({ phase: 'Releasing', attempt: 1 });
+    expect(scene.used).toBe(2);
+    scene.report({ is: 'released' });
+    expect([scene.status?.phase, scene.used]).toEqual(['Released', 0]);
+    expect(scene.events).toEqual(['Accepted', 'Provisioning', 'Provisioned', 'Ready', 'Expired', 'Released']);
+    expect(scene.after(3_600_000).spare).toBeUndefined();
+  });
+
+  it('fails when no host has room, and says why', () => {
+    const scene = new Scene().create({ cpus: 5 });
+    expect([scene.status?.phase, scene.said]).toEqual(['Failed', 'No available nodes: 0 of 1 host: 1 InsufficientCpu']);
+  });
+
+  it('may wait for room', () => {
+    const scene = new Scene().create({ cpus: 5, whenFull: 'wait' });
+    expect(scene.status?.phase).toBe('Pending');
+    expect(scene.release().status?.phase).toBe('Released');
+  });
+
+  it('is tried again later, and undone after the last attempt', () => {
+    const scene = new Scene().create({ attemptsMax: 2 });
+    scene.report({ is: 'failed', why: 'no power' });
+    expect([scene.status?.attempt, scene.said]).toEqual([1, 'attempt 1 failed: no power; it is tried again']);
+    scene.after(300_000);
+    expect(scene.status).toMatchObject({ phase: 'Provisioning', attempt: 2 });
+    scene.report({ is: 'failed', why: 'still none' });
+    expect(scene.status).toMatchObject({ phase: 'Releasing', attempt: 1, failure: 'still none' });
+    scene.report({ is: 'released' });
+    expect([scene.status?.phase, scene.said, scene.used]).toEqual(['Failed', 'still none', 0]);
+  });
+
+  it.each<[string, (scene: Scene) => unknown, string, string]>([
+    [
+      'an attempt that is refused',
+      (s) => s.report({ is: 'failed', why: 'no such playbook', refused: true }),
+      'Releasing',
+      'no such playbook',
+    ],
+    ['an attempt that takes too long', (s) => s.after(600_000), 'Releasing', 'it was not made within 600 s'],
+    [
+      'a machine that is never ready',
+      (s) => s.report({ is: 'provisioned' }).after(60_000),
+      'Releasing',
+      'it was not ready within 60 s',
+    ],
+    [
+      'a question that can never be answered',
+      (s) => s.report({ is: 'provisioned' }).report({ is: 'failed', why: 'no such cluster' }),
+      'Releasing',
+      'no such cluster',
+    ],
+    [
+      'what cannot be found out',
+      (s) => s.report({ is: 'unknown', why: 'the service has no search' }),
+      'Unknown',
+      'the service has no search; look',
+    ],
+    ['a report of an attempt before', (s) => s.report({ is: 'provisioned' }, 7), 'Provisioning', 'it is made on h1'],
+    ['a release by request', (s) => s.release(), 'Releasing', 'it is released by request'],
+    ['a release by force', (s) => s.release(true), 'Released', 'it was released by force'],
+  ])('takes %s', (_, act, phase, said) => {
+    const scene = new Scene().create({ ready });
+    act(scene);
+    expect([scene.status?.phase, scene.said]).toEqual([phase, expect.stringContaining(said)]);
+    expect(scene.used).toBe(phase === 'Released' ? 0 : 2);
+  });
+
+  it('is undone when its room is lost', () => {
+    const scene = new Scene().create();
+    const name = [...scene.cache.list('task')][0]?.value.metadata.name ?? '';
+    commitPlan(scene.cache, deleteTask(scene.cache, { project: 'default', name }, scene.ctx).plan);
+    expect(scene.settle().status).toMatchObject({
+      phase: 'Releasing',
+      failure: 'its room is gone: its task was deleted',
+    });
+    expect(scene.report({ is: 'released' }).status?.phase).toBe('Failed');
+  });
+
+  it('stays with its room while it cannot be released, until a person looks', () => {
+    const scene = new Scene().create().release();
+    for (let i = 0; i < 11; i++) scene.report({ is: 'failed', why: 'no answer' }).after(300_000);
+    expect([scene.status?.phase, scene.status?.attempt]).toEqual(['Releasing', 12]);
+    scene.report({ is: 'failed', why: 'no answer' });
+    expect([scene.status?.phase, scene.used]).toEqual(['Unknown', 2]);
+    expect(scene.release().status).toMatchObject({ phase: 'Releasing', attempt: 1 });
+    expect(scene.release(true).status?.phase).toBe('Released');
+  });
+
+  it('is one of those that fit, when many are asked for at once', () => {
+    const scene = new Scene();
+    for (let i = 0; i < 100; i++) scene.create({ cpus: 2 }, `spare-${i}`);
+    const phases = [...scene.cache.list('spare')].map(({ value }) => value.status.phase);
+    expect(phases.filter((phase) => phase === 'Provisioning')).toHaveLength(2);
+    expect(phases.filter((phase) => phase === 'Failed')).toHaveLength(98);
+    expect(scene.used).toBe(4);
+  });
+
+  it.each<[Partial<SpareSpec>, string]>([
+    [{ provisioner: 'vm' }, 'spec.image'],
+    [{ ready: { timeoutMs: 1_000, periodMs: 1_000 } }, 'spec.ready'],
+    [{ ready: { ...ready, http: { url: 'http://x/' } } }, 'spec.ready'],
+    [{ placement: { pool: 'none-such' } }, 'spec.placement.pool'],
+  ])('%j is refused', (spec, field) => {
+    const scene = new Scene();
+    expect(() => scene.create(spec)).toThrow(expect.objectContaining({ field }));
+    expect([...scene.cache.list('task')]).toEqual([]);
+  });
+});
