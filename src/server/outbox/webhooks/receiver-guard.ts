@@ -7,7 +7,7 @@ import { ApiError } from '../../../api/errors.ts';
 import { addressKind, type AddressKind } from '../../../base/net/address-kind.ts';
 import { checkedLookup } from '../../../base/net/checked-lookup.ts';
 
-interface Allowed {
+export interface AllowedSubnet {
   readonly list: BlockList;
   readonly port: number | undefined;
 }
@@ -19,13 +19,13 @@ export interface GuardOptions {
 }
 
 export class ReceiverGuard {
-  readonly #allowed: readonly Allowed[];
+  readonly #allowed: readonly AllowedSubnet[];
   readonly #lookup: typeof dnsLookup | undefined;
   readonly #kindOf: (address: string) => AddressKind;
 
   /** `allow`: `10.0.0.0/8:8443`, or without a port for all. Throws `InvalidRequest`. */
   constructor(allow: readonly string[], { lookup, kindOf = addressKind }: GuardOptions = {}) {
-    this.#allowed = allow.map((text, i) => allowedOf(text, `webhookAllow[${i}]`));
+    this.#allowed = allow.map((text, i) => allowedSubnet(text, `webhookAllow[${i}]`));
     this.#lookup = lookup;
     this.#kindOf = kindOf;
   }
@@ -33,10 +33,7 @@ export class ReceiverGuard {
   /** Why nothing is sent to this address; undefined: it may be. `secure`: over TLS. */
   whyNot(address: string, port: number, secure: boolean): string | undefined {
     const plain = address.replace(/^::ffff:(?=\d+\.)/, '');
-    const isAllowed = this.#allowed.some(
-      (each) => (each.port ?? port) === port && each.list.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4'),
-    );
-    if (isAllowed) return undefined;
+    if (isAllowed(this.#allowed, plain, port)) return undefined;
     const kind = this.#kindOf(address);
     if (kind !== 'public')
       return `${address} is not an address of the open network; webhookAllow of the server can permit it`;
@@ -68,7 +65,13 @@ export function portOf(url: URL): number {
   return url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
 }
 
-function allowedOf(text: string, field: string): Allowed {
+export function isAllowed(allowed: readonly AllowedSubnet[], address: string, port: number): boolean {
+  const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+  return allowed.some((each) => (each.port ?? port) === port && each.list.check(address, family));
+}
+
+/** `text`: `10.0.0.0/8:8443`. Throws `InvalidRequest` with the field. */
+export function allowedSubnet(text: string, field: string): AllowedSubnet {
   const [, network = '', bits = '', port] = /^\[?([0-9a-fA-F:.]+?)\]?\/(\d{1,3})(?::(\d{1,5}))?$/.exec(text) ?? [];
   const family = isIP(network);
   if (family === 0 || Number(bits) > (family === 6 ? 128 : 32) || Number(port ?? 1) > 65_535)
