@@ -32,7 +32,10 @@ function makeFiller(schema: Record<string, unknown>): Fill {
         .map(([name, property]) => ({ name, fill: fillerOf(property) }))
         .filter(({ fill }) => fill !== leave)
     : [];
-  if (!hasDefault && items === leave && properties.length === 0) return leave;
+  // A map of names to values has one pattern.
+  const patterns = isRecord(schema['patternProperties']) ? Object.values(schema['patternProperties']) : [];
+  const each = fillerOf(patterns[0]);
+  if (!hasDefault && items === leave && properties.length === 0 && each === leave) return leave;
   return (given) => {
     if (given === undefined && !hasDefault) return undefined;
     const value = given === undefined ? copyOf(byDefault) : given;
@@ -45,6 +48,7 @@ function makeFiller(schema: Record<string, unknown>): Fill {
         const filled = fill(before);
         if (filled !== undefined && filled !== before) value[name] = filled;
       }
+      if (each !== leave) for (const [name, before] of Object.entries(value)) value[name] = each(before);
     }
     return value;
   };

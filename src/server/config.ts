@@ -5,6 +5,7 @@ import { HookConfig } from './intake/forges/forge-config.ts';
 import { OidcProviderConfig, WorkloadRuleConfig } from './oidc/oidc-config.ts';
 import { LimitsConfig } from './limits/limits-config.ts';
 import { BusConfig } from './outbox/bus/bus-config.ts';
+import { ClustersConfig, ProvisionersConfig } from './spares/provisioners/provisioner-config.ts';
 import { Name } from '../api/resources/metadata.ts';
 
 /** Of an exchange, a queue or a routing key. */
@@ -294,6 +295,14 @@ export const ServerConfig = Type.Object(
       maxItems: 16,
       description:
         'brokers that the events of the whole fleet are sent to: docs/event-bus.md; in the configuration file only',
+    }),
+    provisioners: ProvisionersConfig,
+    kubernetes: ClustersConfig,
+    probeAllow: Type.Array(Type.String({ maxLength: 64 }), {
+      default: [],
+      maxItems: 256,
+      description:
+        'addresses outside the open network that readiness probes of spares may reach, besides the host of the spare: subnets, with a port where only that is meant: [10.1.0.0/16:6443]',
     }),
     mcp: Type.Enum(['off', 'read', 'write'], {
       default: 'off',

@@ -68,7 +68,7 @@ const GitlabConfig = Type.Object(
       description: 'branch or tag of the pipeline',
     }),
     triggerTokenFile: file('trigger token of the project'),
-    apiTokenFile: file('access token that may read pipelines and their variables'),
+    apiTokenFile: file('access token that may read pipelines and their variables: read_api, role Maintainer'),
     caFile: Type.Optional(file('PEM file of the authorities of its certificate')),
     variables: Type.Optional(
       byName(variableName, Type.String({ maxLength: 4096 }), 'further variables of the pipeline'),
@@ -119,8 +119,10 @@ const ProvisionerConfig = Type.Object(
 export type ProvisionerConfig = Static<typeof ProvisionerConfig>;
 
 export const ProvisionersConfig = Type.Record(Type.String({ ...Name }), ProvisionerConfig, {
+  default: {},
   maxProperties: 64,
   additionalProperties: false,
+  description: 'what prepares spares, by name; in the configuration file only: docs/spares.md',
 });
 
 const ClusterConfig = Type.Object(
@@ -134,6 +136,8 @@ const ClusterConfig = Type.Object(
 export type ClusterConfig = Static<typeof ClusterConfig>;
 
 export const ClustersConfig = Type.Record(Type.String({ ...Name }), ClusterConfig, {
+  default: {},
   maxProperties: 64,
   additionalProperties: false,
+  description: 'clusters whose nodes spares may become, by name; in the configuration file only: docs/spares.md',
 });

@@ -18,8 +18,8 @@ export interface GitlabProject {
   readonly project: string;
   readonly ref: string;
   readonly triggerToken: string;
-  /** Absent: pipelines cannot be searched, nor their state be read. */
-  readonly apiToken: string | undefined;
+  /** Of an account that may read pipelines and their variables; a trigger token may not. */
+  readonly apiToken: string;
   readonly ca: string | undefined;
 }
 
@@ -120,7 +120,6 @@ export class GitlabApi {
   /** A GET with the token that may read; anything but 200 is a failure. */
   async #read(path: string, signal?: AbortSignal): Promise<HttpAnswer | (Failure & { readonly status?: number })> {
     const { apiToken } = this.#project;
-    if (apiToken === undefined) return { why: 'apiTokenFile is not configured, so pipelines cannot be read' };
     const asked = await this.#call({
       method: 'GET',
       url: this.#at(path),
@@ -146,10 +145,10 @@ export class GitlabApi {
     return `${url}/api/v4/projects/${encodeURIComponent(project)}/${path}`;
   }
 
-  /** 4xx are refusals, but those that say "later": 408, 425 and 429. */
+  /** Redirects and 4xx are refusals, but those that say "later": 408, 425 and 429. */
   #failureOf(answer: HttpAnswer): Failure {
     const { status } = answer;
-    const refused = status >= 400 && status < 500 && ![408, 425, 429].includes(status);
+    const refused = status >= 300 && status < 500 && ![408, 425, 429].includes(status);
     const told = toldBy(jsonOf(answer));
     const why = `GitLab answered ${status}${told === undefined ? '' : `: ${plainLine(this.#hide(told), 300)}`}`;
     return { why, ...(refused ? { refused: true } : {}) };
