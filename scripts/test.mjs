@@ -21,6 +21,7 @@ if (names.some((name) => name !== 'quick')) {
       'jobs',
       'stores',
       'broker',
+      'provisioners',
       'tests',
     ),
     { yes, purpose: 'Running the tests with real parts' },
