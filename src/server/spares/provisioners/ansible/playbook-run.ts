@@ -61,6 +61,7 @@ export class PlaybookRun {
     const woken = child === undefined ? signal : AbortSignal.any([signal, child]);
     for (;;) {
       const state = await this.state();
+      if (state.is === 'ended') await this.#outputWritten();
       if (state.is !== 'running' || signal.aborted) return state;
       if (state.id !== undefined && (await ageMs(state.id)) > timeoutMs) {
         await this.stop(`it ran for longer than ${Math.round(timeoutMs / 1000)} s and was ended`);
@@ -85,6 +86,11 @@ export class PlaybookRun {
 
   async stopped(): Promise<string | undefined> {
     return readFile(this.#folder.at('stopped'), 'utf8').catch(() => undefined); // it was not
+  }
+
+  /** What it started may hold its output open for long: then the output is not waited for. */
+  async #outputWritten(): Promise<void> {
+    for (let i = 0; i < 20 && (await this.#folder.isShellRunning()); i++) await sleep(this.#clock, 50);
   }
 
   async #isAlive(): Promise<boolean> {

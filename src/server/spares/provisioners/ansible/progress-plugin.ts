@@ -15,7 +15,7 @@ from ansible.plugins.callback import CallbackBase
 DOCUMENTATION = """
 name: ${progressPlugin}
 type: stdout
-short_description: Writes the progress of a playbook as JSON lines
+short_description: Writes JSON lines about the progress of a playbook
 description: A line for each play, task and fault, and one for the end.
 """
 

@@ -69,6 +69,12 @@ export class RunFolder {
     return (await readText(this.at('process'))) === undefined ? { is: 'absent' } : this.state(); // it has started meanwhile
   }
 
+  /** The shell outlives the program until the output is written. */
+  async isShellRunning(): Promise<boolean> {
+    const id = processOf(await readText(this.at('process')));
+    return id !== undefined && (await isRunning(id));
+  }
+
   /** All processes of the run, also those that left its process group. */
   processes(): Promise<FoundProcess[]> {
     return withVariable(`${runVariable}=${this.path}`);
