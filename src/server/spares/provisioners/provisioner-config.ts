@@ -122,7 +122,7 @@ export const ProvisionersConfig = Type.Record(Type.String({ ...Name }), Provisio
   default: {},
   maxProperties: 64,
   additionalProperties: false,
-  description: 'what prepares spares, by name; in the configuration file only: docs/spares.md',
+  description: 'what prepares spares, by name; in the configuration file only: docs/provisioners.md',
 });
 
 const ClusterConfig = Type.Object(
@@ -139,5 +139,5 @@ export const ClustersConfig = Type.Record(Type.String({ ...Name }), ClusterConfi
   default: {},
   maxProperties: 64,
   additionalProperties: false,
-  description: 'clusters whose nodes spares may become, by name; in the configuration file only: docs/spares.md',
+  description: 'clusters whose nodes spares may become, by name; in the configuration file only: docs/provisioners.md',
 });
