@@ -1,13 +1,11 @@
 // Asks the API server of a configured cluster for a node. Users name cluster and node only, so no address is theirs.
 
-import { ApiError } from '../../../api/errors.ts';
 import type { Clock } from '../../../base/clock.ts';
-import { describeError } from '../../../base/log.ts';
 import { isRecord } from '../../../base/is-record.ts';
 import { type HttpAnswer, httpCall, jsonOf } from '../http-call.ts';
 import { hiding, plainLine } from '../plain-line.ts';
 import type { ClusterConfig } from '../provisioners/provisioner-config.ts';
-import { readCaFile, readTokenFile } from '../provisioners/secret-file.ts';
+import { readCaFile, readTokenFile, shownFault } from '../provisioners/secret-file.ts';
 import { nodeReadiness, type Readiness, type WantedNode } from './node-readiness.ts';
 
 export interface NodeProbe {
@@ -37,9 +35,7 @@ export async function probeNode(
     });
     return readinessOf(answer, { cluster, node, hide: hiding([token]) });
   } catch (error) {
-    // Users see this: not the paths of the server's files.
-    const why = error instanceof ApiError ? `${error.field} of the server cannot be used` : describeError(error);
-    return { ready: false, message: `cluster "${cluster}": ${why}` };
+    return { ready: false, message: `cluster "${cluster}": ${shownFault(error)}` };
   }
 }
 

@@ -41,6 +41,11 @@ export async function checkReadable(
   });
 }
 
+/** For users: faults of the configuration without the paths of the server's files. */
+export function shownFault(error: unknown): string {
+  return error instanceof ApiError ? `${error.field} of the server cannot be used` : describeError(error);
+}
+
 async function readConfigured(path: string, field: string): Promise<string> {
   const { size } = await stat(path).catch((cause: unknown) => {
     throw invalid(field, `cannot read ${path}: ${describeError(cause)}`, cause);

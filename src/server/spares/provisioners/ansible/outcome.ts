@@ -27,6 +27,7 @@ const exitCodes: Readonly<Record<number, string>> = {
   6: 'its text is not UTF-8',
   8: 'a play was ended for all hosts',
   99: 'it was interrupted',
+  124: 'it ran for too long, and no server was there to end it',
   126: 'ansible-playbook cannot be run',
   127: 'ansible-playbook is not installed; install the package ansible-core',
   250: 'ansible-playbook failed unexpectedly',

@@ -22,11 +22,14 @@ export function inventoryOf({ host, address }: PlaybookTarget, { connection, use
   return `all:\n  hosts:\n    ${text(host)}:\n${lines.join('')}`;
 }
 
+/** A record of texts becomes a dictionary. */
+export type PlainVariables = Readonly<Record<string, string | number | Readonly<Record<string, string>>>>;
+
 export interface PlaybookVariables {
   /** The operator's: they may be templates. */
   readonly own: Readonly<Record<string, string | number | boolean>>;
   /** Of the spare, and secrets. */
-  readonly others: Readonly<Record<string, string | number>>;
+  readonly others: PlainVariables;
 }
 
 /** YAML for `--extra-vars @FILE`: they win over all others. */
@@ -34,7 +37,7 @@ export function variablesOf({ own, others }: PlaybookVariables): string {
   const taken = Object.entries(own).filter(([name]) => !Object.hasOwn(others, name));
   const lines = [
     ...taken.map(([name, value]) => `${name}: ${typeof value === 'string' ? text(value) : value}`),
-    ...Object.entries(others).map(([name, value]) => `${name}: ${typeof value === 'string' ? unsafe(value) : value}`),
+    ...Object.entries(others).map(([name, value]) => `${name}: ${plain(value)}`),
   ];
   return lines.length === 0 ? '{}\n' : `${lines.join('\n')}\n`;
 }
@@ -86,6 +89,13 @@ export function environmentOf(
 /** A double-quoted scalar of YAML, which is what JSON writes; a lone surrogate is in neither. */
 function text(value: string): string {
   return JSON.stringify(value.toWellFormed());
+}
+
+function plain(value: string | number | Readonly<Record<string, string>>): string {
+  if (typeof value !== 'object') return typeof value === 'string' ? unsafe(value) : String(value);
+  return `{${Object.entries(value)
+    .map(([name, each]) => `${text(name)}: ${unsafe(each)}`)
+    .join(', ')}}`;
 }
 
 function unsafe(value: string): string {

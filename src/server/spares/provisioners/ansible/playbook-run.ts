@@ -19,6 +19,13 @@ export interface Launch {
 /** How often it is looked at. Its end is seen at once only by the process that started it. */
 const lookMs = 500;
 
+export interface Watching {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  /** Called at each look while it runs. */
+  readonly look: () => Promise<void>;
+}
+
 export class PlaybookRun {
   readonly #folder: RunFolder;
   readonly #clock: Clock;
@@ -56,7 +63,7 @@ export class PlaybookRun {
   }
 
   /** Resolves with how it ended, or with its present state when `signal` aborts. A run that is older than `timeoutMs` is stopped. */
-  async end({ timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal }): Promise<RunState> {
+  async end({ timeoutMs, signal, look }: Watching): Promise<RunState> {
     const child = this.#childEnded;
     const woken = child === undefined ? signal : AbortSignal.any([signal, child]);
     for (;;) {
@@ -67,6 +74,7 @@ export class PlaybookRun {
         await this.stop(`it ran for longer than ${Math.round(timeoutMs / 1000)} s and was ended`);
         continue;
       }
+      await look();
       await sleep(this.#clock, lookMs, child?.aborted === true ? signal : woken);
     }
   }

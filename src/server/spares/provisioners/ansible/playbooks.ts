@@ -8,7 +8,14 @@ import { hiding } from '../../plain-line.ts';
 import type { AnsibleConfig } from '../provisioner-config.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { type Outcome, outcomeOf, progressOf } from './outcome.ts';
-import { argumentsOf, environmentOf, inventoryOf, type PlaybookTarget, variablesOf } from './playbook-input.ts';
+import {
+  argumentsOf,
+  environmentOf,
+  inventoryOf,
+  type PlainVariables,
+  type PlaybookTarget,
+  variablesOf,
+} from './playbook-input.ts';
 import { PlaybookRun } from './playbook-run.ts';
 import { RunFolder } from './run-folder.ts';
 
@@ -17,10 +24,11 @@ export type Action = 'provision' | 'release';
 export interface PlaybookOrder {
   readonly spareId: string;
   readonly action: Action;
+  readonly attempt: number;
   readonly playbook: string;
   readonly target: PlaybookTarget;
   /** Of the spare. */
-  readonly variables: Readonly<Record<string, string | number>>;
+  readonly variables: PlainVariables;
 }
 
 export type PlaybookState =
@@ -38,6 +46,9 @@ export interface PlaybooksParts {
   readonly program?: string;
 }
 
+/** The server has ended it before. */
+const graceMs = 30_000;
+
 export class Playbooks {
   readonly #config: AnsibleConfig;
   readonly #parts: PlaybooksParts;
@@ -49,21 +60,32 @@ export class Playbooks {
   }
 
   /** There is no run of this action. Resolves when it can be found again. */
-  async start({ spareId, action, playbook, target, variables }: PlaybookOrder): Promise<void> {
+  async start({ spareId, action, attempt, playbook, target, variables }: PlaybookOrder): Promise<void> {
     const { directory, program = 'ansible-playbook' } = this.#parts;
+    const { timeoutMs, stopMs } = this.#config;
     const config = { ...this.#config, playbook };
     const folder = this.#folder(spareId, action);
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const others = { ...(await this.#secrets()), ...variables, berth_action: action };
     await folder.prepare({
+      attempt,
       inventory: inventoryOf(target, config),
       variables: variablesOf({ own: config.variables ?? {}, others }),
     });
     await this.#run(spareId, action).launch({
-      program,
-      arguments: argumentsOf(config, { folder, host: target.host }),
+      program: 'timeout', // of coreutils: for when no server is there to end it
+      arguments: [
+        `--kill-after=${secondsOf(stopMs)}`,
+        secondsOf(timeoutMs + stopMs + graceMs),
+        ...[program, ...argumentsOf(config, { folder, host: target.host })],
+      ],
       environment: environmentOf(config, folder),
     });
+  }
+
+  /** Which attempt the run is of; undefined: there is none. */
+  attempt(spareId: string, action: Action): Promise<number | undefined> {
+    return this.#folder(spareId, action).attempt();
   }
 
   async state(spareId: string, action: Action): Promise<PlaybookState> {
@@ -83,10 +105,20 @@ export class Playbooks {
   }
 
   /** Resolves when it has ended, or with the present state when `signal` aborts. Ends it when it runs for too long. */
-  async end(spareId: string, action: Action, signal: AbortSignal): Promise<PlaybookState> {
+  async end(
+    spareId: string,
+    action: Action,
+    { signal, progress }: { readonly signal: AbortSignal; readonly progress: (note: string) => void },
+  ): Promise<PlaybookState> {
     const { timeoutMs } = this.#config;
-    const state = await this.#run(spareId, action).end({ timeoutMs, signal });
-    if (state.is !== 'running') await this.#folder(spareId, action).clear();
+    const folder = this.#folder(spareId, action);
+    let told: string | undefined;
+    const look = async (): Promise<void> => {
+      const note = progressOf(await folder.progress());
+      if (note !== undefined && note !== told) progress((told = note));
+    };
+    const state = await this.#run(spareId, action).end({ timeoutMs, signal, look });
+    if (state.is !== 'running') await folder.clear();
     return this.state(spareId, action);
   }
 
@@ -125,4 +157,9 @@ export class Playbooks {
       secrets[name] = await readSecretFile(path, `${this.#parts.field}.secretVariables.${name}`);
     return secrets;
   }
+}
+
+/** timeout(1) takes fractions. */
+function secondsOf(ms: number): string {
+  return `${ms / 1_000}s`;
 }

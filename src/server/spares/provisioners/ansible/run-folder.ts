@@ -25,6 +25,7 @@ export type RunState =
 export type ProgressEvent = Readonly<Record<string, unknown>>;
 
 export interface RunInput {
+  readonly attempt: number;
   readonly inventory: string;
   readonly variables: string;
 }
@@ -40,7 +41,7 @@ export class RunFolder {
     return join(this.path, name);
   }
 
-  async prepare({ inventory, variables }: RunInput): Promise<void> {
+  async prepare({ attempt, inventory, variables }: RunInput): Promise<void> {
     await this.remove();
     for (const name of ['plugins', 'home', 'tmp']) await mkdir(this.at(name), { recursive: true, mode: 0o700 });
     const files = {
@@ -49,11 +50,18 @@ export class RunFolder {
       'variables.yml': variables,
       [`plugins/${progressPlugin}.py`]: progressPluginSource,
       progress: '',
+      attempt: String(attempt),
       boot: await bootId(),
     };
     for (const [name, text] of Object.entries(files))
       await writeFile(this.at(name), text, { mode: 0o600, flush: true });
     for (const path of [this.path, dirname(this.path)]) await flushFolder(path);
+  }
+
+  /** Of the run that the folder is of; undefined: it is of none. */
+  async attempt(): Promise<number | undefined> {
+    const text = await readText(this.at('attempt'));
+    return text === undefined ? undefined : Number(text);
   }
 
   async state(): Promise<RunState> {

@@ -1,0 +1,125 @@
+// Prepares spares with a playbook, and undoes them with another. A run belongs to an attempt; when it is found, it is never started again.
+
+import type { Clock } from '../../../../base/clock.ts';
+import { plainLine } from '../../plain-line.ts';
+import type { Provisioner, ProvisionOutcome, ReleaseOutcome, SpareRun, SpareWork } from '../../provisioner.ts';
+import type { AnsibleConfig } from '../provisioner-config.ts';
+import { shownFault } from '../secret-file.ts';
+import type { PlainVariables } from './playbook-input.ts';
+import { type Action, Playbooks, type PlaybookState } from './playbooks.ts';
+
+export interface AnsibleParts {
+  readonly field: string;
+  readonly directory: string;
+  readonly clock: Clock;
+  /** No other server uses the store: then what is not found here was never started. */
+  readonly alone: boolean;
+}
+
+export class AnsibleProvisioner implements Provisioner {
+  readonly #config: AnsibleConfig;
+  readonly #playbooks: Playbooks;
+  readonly #alone: boolean;
+
+  constructor(config: AnsibleConfig, { alone, ...parts }: AnsibleParts) {
+    this.#config = config;
+    this.#alone = alone;
+    this.#playbooks = new Playbooks(config, parts);
+  }
+
+  async provision(work: SpareWork, run: SpareRun): Promise<ProvisionOutcome> {
+    const { id, host } = work;
+    // As --limit it could mean other hosts, or a file.
+    if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(host.name))
+      return { is: 'failed', why: 'the name of the host cannot be a pattern of Ansible', refused: true };
+    if (!(await this.#isOf(work, 'provision'))) {
+      if (run.resumed && !this.#alone)
+        return { is: 'unknown', why: 'another server may have started the playbook; look for it on that machine' };
+      await this.#playbooks.stop(id, 'provision', 'another attempt began');
+      const fault = await this.#start(work, 'provision', this.#config.playbook);
+      if (fault !== undefined) return { is: 'failed', why: fault };
+    }
+    const state = await this.#end(id, 'provision', run);
+    if (!state.ok) return { is: 'failed', why: state.message };
+    const { berth_address: address, berth_name: name } = state.found;
+    return {
+      is: 'done',
+      ...(address === undefined ? {} : { address: plainLine(address, 253) }),
+      ...(name === undefined ? {} : { name: plainLine(name, 253) }),
+    };
+  }
+
+  async release(work: SpareWork, run: SpareRun): Promise<ReleaseOutcome> {
+    const { id } = work;
+    const { releasePlaybook } = this.#config;
+    await this.#playbooks.stop(id, 'provision', 'the spare was released');
+    const made = await this.#playbooks.state(id, 'provision');
+    if (releasePlaybook === undefined || (made.is === 'absent' && this.#alone)) {
+      await this.#playbooks.forget(id);
+      return { is: 'done' };
+    }
+    const known = await this.#playbooks.state(id, 'release');
+    if (known.is !== 'running' && !(await this.#isOf(work, 'release'))) {
+      const fault = await this.#start(work, 'release', releasePlaybook);
+      if (fault !== undefined) return { is: 'failed', why: fault };
+    }
+    const state = await this.#end(id, 'release', run);
+    if (!state.ok) return { is: 'failed', why: state.message };
+    await this.#playbooks.forget(id);
+    return { is: 'done' };
+  }
+
+  /** Whether there is a run of this attempt. */
+  async #isOf({ id, attempt }: SpareWork, action: Action): Promise<boolean> {
+    const { is } = await this.#playbooks.state(id, action);
+    return is !== 'absent' && (await this.#playbooks.attempt(id, action)) === attempt;
+  }
+
+  /** Why it was not started; undefined: it was. */
+  async #start(work: SpareWork, action: Action, playbook: string): Promise<string | undefined> {
+    const { id: spareId, attempt, host } = work;
+    const target = { host: host.name, ...(host.address === undefined ? {} : { address: host.address }) };
+    try {
+      await this.#playbooks.start({ spareId, action, attempt, playbook, target, variables: variablesFor(work) });
+      return undefined;
+    } catch (error) {
+      return `the playbook was not started: ${shownFault(error)}`;
+    }
+  }
+
+  async #end(id: string, action: Action, run: SpareRun): Promise<Extract<PlaybookState, { is: 'ended' }>> {
+    const state = await this.#playbooks.end(id, action, {
+      signal: run.signal,
+      progress: (note) => run.progress(note),
+    });
+    if (state.is === 'ended') return state;
+    if (state.is === 'running') throw new Error('it was stopped; the playbook goes on');
+    return { is: 'ended', ok: false, message: 'the playbook did not start' };
+  }
+}
+
+function variablesFor({
+  id,
+  name,
+  project,
+  pool,
+  host,
+  cpus,
+  memoryMiB,
+  diskGiB,
+  variables,
+}: SpareWork): PlainVariables {
+  return {
+    berth_spare: id,
+    berth_spare_name: name,
+    berth_project: project,
+    berth_pool: pool ?? '',
+    berth_host: host.name,
+    berth_address: host.address ?? '',
+    berth_cpus: cpus,
+    berth_memory_mib: memoryMiB,
+    berth_disk_gib: diskGiB,
+    // Under a name of their own: Ansible obeys some variables, such as ansible_connection.
+    berth_variables: variables,
+  };
+}
