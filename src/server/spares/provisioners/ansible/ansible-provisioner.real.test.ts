@@ -138,7 +138,9 @@ const isThere = (name: string) =>
     () => true,
     () => false,
   );
-const appears = (name: string) => expect.poll(() => isThere(name)).toBe(true);
+async function appears(name: string): Promise<void> {
+  await expect.poll(() => isThere(name)).toBe(true);
+}
 
 /** Begins, and leaves when the playbook is at work. */
 async function begin(id: string, config: AnsibleConfig): Promise<void> {

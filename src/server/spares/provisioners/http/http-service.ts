@@ -118,7 +118,7 @@ export class HttpServiceApi {
     if (status !== 'done')
       return { is: 'failed', why: 'the service answered with an unknown status: neither running, done nor failed' };
     const texts = Object.entries({ name, address }).flatMap(([key, text]) =>
-      typeof text === 'string' ? [[key, plainLine(text, 256)] as const] : [],
+      typeof text === 'string' ? [[key, plainLine(text, 253)] as const] : [],
     );
     return { is: 'done', found: Object.fromEntries(texts) };
   }
