@@ -218,4 +218,39 @@ const verifiers: Record<string, Verifier> = {
     const said = execFileSync('/usr/bin/python3', ['-I', '-c', `${await block('python')}\n${call}`], { input });
     return said.toString().trim() === 'True';
   },
+  async go(received, key) {
+    const input = JSON.stringify({ key, headers: received?.headers, body: received?.body });
+    return execFileSync(await goVerifier(), { input }).toString().trim() === 'true';
+  },
 };
+
+const goMain = `package main
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+)
+func main() {
+	var given struct { Key, Body string; Headers map[string]string }
+	if err := json.NewDecoder(os.Stdin).Decode(&given); err != nil { panic(err) }
+	headers := http.Header{}
+	for name, value := range given.Headers { headers.Set(name, value) }
+	fmt.Println(verify(given.Key, headers, []byte(given.Body), time.Now()))
+}`;
+
+let goProgram: Promise<string> | undefined;
+
+/** Compiled once. */
+function goVerifier(): Promise<string> {
+  goProgram ??= (async () => {
+    const files = [join(directory, 'verify.go'), join(directory, 'main.go')];
+    await writeFile(files[0] ?? '', `package main\n${await block('go')}`);
+    await writeFile(files[1] ?? '', goMain);
+    const program = join(directory, 'verify-go');
+    execFileSync('gccgo-12', ['-static-libgo', '-o', program, ...files]);
+    return program;
+  })();
+  return goProgram;
+}
