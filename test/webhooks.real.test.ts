@@ -220,7 +220,11 @@ const verifiers: Record<string, Verifier> = {
   },
   async go(received, key) {
     const input = JSON.stringify({ key, headers: received?.headers, body: received?.body });
-    return execFileSync(await goVerifier(), { input }).toString().trim() === 'true';
+    return (
+      execFileSync(await goVerifier(), { input })
+        .toString()
+        .trim() === 'true'
+    );
   },
 };
 

@@ -48,6 +48,7 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
   for (const word of ['verify', 'audit']) measureConsistency(registry, verifier, word);
   if (connections) measureConnections(registry, connections);
   if (outside) measureBuses(registry, outside);
+  if (outside) measureWebhooks(registry, outside);
   return { contentType: registry.contentType, text: () => registry.metrics() };
 }
 
@@ -91,6 +92,41 @@ function measureBuses(registry: Registry, outside: Outside): void {
         collect() {
           this.reset();
           for (const lag of outside.lags()) this.set({ bus: lag.bus }, lag[field] / divisor);
+        },
+      }),
+    );
+}
+
+function measureWebhooks(registry: Registry, outside: Outside): void {
+  registry.registerMetric(
+    new Counter({
+      name: 'berth_webhook_attempts_total',
+      help: 'Attempts to deliver an event to a webhook, by outcome: a failed one is tried again, a parked one was the last',
+      labelNames: ['outcome'],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const [outcome, count] of Object.entries(outside.webhooks()?.outcomes ?? {})) this.inc({ outcome }, count);
+      },
+    }),
+  );
+  const measures = [
+    ['berth_webhook_waiting_events', 'Events that a webhook has yet to be sent', 'waiting', 1],
+    ['berth_webhook_unread_events', 'Events that were not looked at yet for a webhook', 'unread', 1],
+    ['berth_webhook_parked_events', 'Events that a webhook has not taken at the last attempt', 'parked', 1],
+    ['berth_webhook_lag_seconds', 'Age of the oldest event that waits', 'ageMs', 1_000],
+  ] as const;
+  for (const [name, help, field, divisor] of measures)
+    registry.registerMetric(
+      new Gauge({
+        name,
+        help,
+        labelNames: ['webhook'],
+        registers: [],
+        collect() {
+          this.reset();
+          for (const each of outside.webhooks()?.backlogs ?? [])
+            this.set({ webhook: each.webhook }, each[field] / divisor);
         },
       }),
     );

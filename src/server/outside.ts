@@ -18,6 +18,26 @@ export interface BusLag {
   readonly ageMs: number;
 }
 
+/** What became of an attempt: `failed` is tried again, `parked` was the last. */
+export type WebhookOutcome = 'delivered' | 'failed' | 'parked';
+
+/** What one receiver has yet to be sent. */
+export interface WebhookBacklog {
+  /** PROJECT/NAME. */
+  readonly webhook: string;
+  readonly waiting: number;
+  readonly parked: number;
+  /** Events that were not looked at yet, whether it wants them or not. */
+  readonly unread: number;
+  /** Of the oldest that waits; 0: there is none. */
+  readonly ageMs: number;
+}
+
+export interface WebhookMeasures {
+  readonly outcomes: Readonly<Record<WebhookOutcome, number>>;
+  readonly backlogs: readonly WebhookBacklog[];
+}
+
 export interface DeadLetterQueue {
   list(): Promise<{ readonly items: readonly DeadLetter[]; readonly more: boolean }>;
   show(id: string): Promise<DeadLetter>;
@@ -29,6 +49,7 @@ interface OutsidePart {
   report(): readonly PartReport[];
   readonly deadLetters?: DeadLetterQueue;
   lags?(): readonly BusLag[];
+  webhooks?(): WebhookMeasures;
 }
 
 /** Parts are added while the process starts, after the routes that show them. */
@@ -45,6 +66,11 @@ export class Outside {
 
   lags(): readonly BusLag[] {
     return this.#parts.flatMap((part) => part.lags?.() ?? []);
+  }
+
+  /** Undefined: this process sends none. */
+  webhooks(): WebhookMeasures | undefined {
+    return this.#parts.find((part) => part.webhooks !== undefined)?.webhooks?.();
   }
 
   /** Undefined: no broker is configured. */

@@ -302,6 +302,8 @@ export interface WebhookProgress {
   readonly webhookId: string;
   /** Every event up to this revision is delivered, or in `pending`; 0: nothing was sent yet, and events begin with this record. */
   readonly revision: number;
+  /** Every event after `revision` is later than this. */
+  readonly readAtMs?: number;
   /** The number of the last request for another delivery that was taken up. */
   readonly asked: number;
   readonly pending: readonly PendingDelivery[];

@@ -9,6 +9,14 @@ interface Noted {
   readonly revision: number;
 }
 
+export interface EventsRead {
+  readonly events: readonly Event[];
+  /** There are more. */
+  readonly more: boolean;
+  /** Up to where events were deleted before this reader saw them; undefined: none that this process has seen come. */
+  readonly deletedUntil?: number;
+}
+
 /** Some hundred bytes each. */
 const notedMax = 10_000;
 
@@ -36,15 +44,22 @@ export class EventFeed {
    * The first events after a revision, and whether there are more. Nothing is told beyond a revision that has not come yet: what another server has
    * written before may come later than what this one has written.
    */
-  after(revision: number, max: number): { readonly events: readonly Event[]; readonly more: boolean } {
-    const later = revision >= this.#since ? this.#notedAfter(revision) : this.#keptAfter(revision);
+  after(revision: number, max: number): EventsRead {
+    const later = this.sawAllSince(revision) ? this.#notedAfter(revision) : this.#keptAfter(revision);
     const events: Event[] = [];
+    let deleted: { deletedUntil?: number } = {};
     for (const { key, revision: at } of later) {
-      if (events.length === max || !this.#cache.holds(at)) return { events, more: true };
+      if (events.length === max || !this.#cache.holds(at)) return { events, more: true, ...deleted };
       const value = this.#cache.committed('event', key)?.value;
       if (value) events.push({ ...value, metadata: { ...value.metadata, revision: at } });
+      else deleted = { deletedUntil: at };
     }
-    return { events, more: false };
+    return { events, more: false, ...deleted };
+  }
+
+  /** Whether this process noted all that came after a revision, also what was deleted since. */
+  sawAllSince(revision: number): boolean {
+    return revision >= this.#since;
   }
 
   /** How many events came after a revision. */

@@ -19,6 +19,15 @@ export interface Due {
   readonly attempts: number;
 }
 
+type Progress = Pick<WebhookProgress, 'pending' | 'delivered' | 'revision' | 'readAtMs' | 'asked' | 'failingSinceMs'>;
+
+export interface Backlog {
+  readonly waiting: number;
+  readonly parked: number;
+  /** When the oldest of those that wait happened. */
+  readonly oldestAtMs?: number;
+}
+
 export class Deliveries {
   #pending: PendingDelivery[];
   #delivered: readonly WebhookDelivery[];
@@ -27,15 +36,18 @@ export class Deliveries {
   /** By id of the event. */
   readonly #inFlight = new Map<string, Due>();
   #readUpTo: number;
+  /** No event up to `#readUpTo` is later, and each after it is. */
+  #readAtMs: number;
   #asked: number;
   #failingSinceMs: number | undefined;
   /** Something is not written down yet. */
   dirty = false;
 
-  constructor(progress: Pick<WebhookProgress, 'pending' | 'delivered' | 'revision' | 'asked' | 'failingSinceMs'>) {
+  constructor(progress: Progress) {
     this.#pending = [...progress.pending];
     this.#delivered = progress.delivered;
     this.#readUpTo = progress.revision;
+    this.#readAtMs = progress.readAtMs ?? 0;
     this.#asked = progress.asked;
     this.#failingSinceMs = progress.failingSinceMs;
   }
@@ -44,8 +56,27 @@ export class Deliveries {
     return this.#readUpTo;
   }
 
+  /** Every event that is later than this came after what was read. */
+  get readAtMs(): number {
+    return this.#readAtMs;
+  }
+
   get queued(): number {
     return this.#queue.length;
+  }
+
+  /** What was read and is not delivered yet. */
+  backlog(): Backlog {
+    const waiting = this.#pending.filter(({ nextAtMs }) => nextAtMs !== undefined).map(({ event }) => event);
+    const ids = new Set(waiting.map(({ id }) => id));
+    for (const { event } of this.#inFlight.values()) if (!ids.has(event.id)) waiting.push(event);
+    const first = this.#queue[0];
+    const times = (first === undefined ? waiting : [...waiting, first]).map(({ time }) => Date.parse(time));
+    return {
+      waiting: waiting.length + this.#queue.length,
+      parked: this.#pending.filter(({ nextAtMs }) => nextAtMs === undefined).length,
+      ...(times.length === 0 ? {} : { oldestAtMs: Math.min(...times) }),
+    };
   }
 
   get asked(): number {
@@ -56,10 +87,17 @@ export class Deliveries {
     return this.#failingSinceMs;
   }
 
-  /** Every event up to `revision` was looked at; these are for this webhook. */
-  read(events: readonly CloudEvent[], revision: number): void {
+  /** Every event up to `revision` was looked at, and all that come later are later than `atMs`; these are for this webhook. */
+  read(events: readonly CloudEvent[], revision: number, atMs = this.#readAtMs): void {
     this.#queue.push(...events);
     if (revision > this.#readUpTo) this.#readUpTo = revision;
+    if (atMs > this.#readAtMs) this.#readAtMs = atMs;
+  }
+
+  /** Events are missing before those that are read next. Written down, for they cannot be found to be missing a second time. */
+  gap(event: CloudEvent): void {
+    this.#pending.push({ event, attempts: 0, nextAtMs: 0 });
+    this.dirty = true;
   }
 
   /** Another delivery, at once; `event` undefined: it is among the pending ones. */
@@ -128,7 +166,7 @@ export class Deliveries {
   }
 
   /** As it is written down: what is in flight is delivered again after a crash. */
-  progress(): Pick<WebhookProgress, 'pending' | 'delivered' | 'revision' | 'asked' | 'failingSinceMs'> {
+  progress(): Progress {
     const pending = [...this.#pending];
     for (const { event, attempts } of this.#inFlight.values())
       if (!pending.some((each) => each.event.id === event.id)) insert(pending, { event, attempts, nextAtMs: 0 });
@@ -137,6 +175,7 @@ export class Deliveries {
       pending,
       delivered: this.#delivered,
       revision: first ? Number(first.sequence) - 1 : this.#readUpTo,
+      readAtMs: first ? Math.min(this.#readAtMs, Date.parse(first.time)) : this.#readAtMs,
       asked: this.#asked,
       ...(this.#failingSinceMs === undefined ? {} : { failingSinceMs: this.#failingSinceMs }),
     };

@@ -2,6 +2,7 @@
 // leader goes on from there: each is delivered at least once, with the same id.
 
 import { type CloudEvent, cloudEventOf, matchesType } from '../../../api/news/cloud-event.ts';
+import { gapEvent } from '../../../api/news/gap-event.ts';
 import type { Event } from '../../../api/resources/event.ts';
 import type { Webhook } from '../../../api/resources/webhook.ts';
 import type { Timer } from '../../../base/clock.ts';
@@ -11,8 +12,10 @@ import { disableWebhook, writeProgress } from '../../../core/operations/webhooks
 import { epochOf } from '../../../core/state/cluster-state.ts';
 import { kindOfKey, keys } from '../../../core/state/keys.ts';
 import { decideAndCommit, type Decider } from '../../decide.ts';
-import { Deliveries, type Due } from './deliveries.ts';
+import type { WebhookBacklog, WebhookOutcome } from '../../outside.ts';
 import type { EventFeed } from '../event-feed.ts';
+import { Deliveries, type Due } from './deliveries.ts';
+import { lostUntil } from './lost-events.ts';
 import type { Post, Posted } from './post.ts';
 import { retryDelayMs } from './retry.ts';
 import { signatureOf, signingKey } from './signature.ts';
@@ -23,10 +26,14 @@ export interface SenderParts {
   readonly feed: EventFeed;
   readonly log: Logger;
   readonly version: string;
+  /** Counts one attempt. */
+  readonly counted: (outcome: WebhookOutcome) => void;
 }
 
 /** Progress is written at most this often. */
 const writeMs = 1_000;
+/** The position alone is written this often, so that what a receiver missed is known after a crash. */
+const positionMs = 900_000;
 /** A receiver that takes nothing for so long is disabled. */
 const failingMsMax = 5 * 86_400_000;
 /** How soon it looks again when not all could be read. */
@@ -42,6 +49,7 @@ export class WebhookSender {
   readonly #stopping = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
   #progressRevision: number;
+  #positionWrittenMs: number;
   /** There is more to read than was read. */
   #isBehind = false;
   #timer: Timer | undefined;
@@ -59,11 +67,24 @@ export class WebhookSender {
     this.#progressRevision = stored?.revision ?? 0;
     // A record that was only created says by its own revision where the events begin.
     const revision = known?.value.revision || (known ?? entry).revision;
-    this.#deliveries = new Deliveries({ pending: [], delivered: [], asked: 0, ...known?.value, revision });
+    const readAtMs = known?.value.readAtMs ?? entry.value.metadata.createdAtMs;
+    this.#deliveries = new Deliveries({ pending: [], delivered: [], asked: 0, ...known?.value, revision, readAtMs });
+    this.#positionWrittenMs = readAtMs;
   }
 
   get id(): string {
     return this.#id;
+  }
+
+  backlog(): WebhookBacklog {
+    const { feed, decider } = this.#parts;
+    const { waiting, parked, oldestAtMs } = this.#deliveries.backlog();
+    const nowMs = decider.clock.nowMs();
+    return {
+      webhook: this.#key.slice(this.#key.indexOf('/') + 1),
+      ...{ waiting, parked, unread: feed.countAfter(this.#deliveries.readUpTo) },
+      ageMs: oldestAtMs === undefined ? 0 : Math.max(0, nowMs - oldestAtMs),
+    };
   }
 
   /** Something may be to do: an event, a change of the webhook, an attempt that is due. */
@@ -99,13 +120,19 @@ export class WebhookSender {
   #read(webhook: Webhook): void {
     const { feed, decider } = this.#parts;
     const { cache } = decider;
-    const after = this.#deliveries.readUpTo;
+    const { readUpTo: after, readAtMs } = this.#deliveries;
     const fleet = epochOf(cache) ?? '';
-    const { events, more } = feed.after(after, readMax);
+    const nowMs = decider.clock.nowMs();
+    const read = feed.after(after, readMax);
+    const { events, more } = read;
+    const until = lostUntil(decider, feed, { position: { after, readAtMs }, read });
+    if (until !== undefined) this.#deliveries.gap(gapEvent({ after, until }, { fleet, nowMs }));
     const wanted = events.filter((event) => this.#wants(webhook, event)).map((event) => cloudEventOf(event, fleet));
     const last = events.at(-1)?.metadata.revision ?? after;
-    this.#deliveries.read(wanted, more ? last : Math.max(last, cache.revision));
+    const upTo = more ? Math.max(last, until ?? 0) : Math.max(last, cache.revision);
+    this.#deliveries.read(wanted, upTo, more ? events.at(-1)?.metadata.createdAtMs : nowMs);
     this.#isBehind = more;
+    if (this.#deliveries.readAtMs - this.#positionWrittenMs >= positionMs) this.#deliveries.dirty = true;
   }
 
   #wants({ metadata, spec }: Webhook, { spec: { subject, reason } }: Event): boolean {
@@ -146,12 +173,16 @@ export class WebhookSender {
   }
 
   async #attempt(webhook: Webhook, due: Due): Promise<void> {
-    const { decider, log } = this.#parts;
+    const { decider, log, counted } = this.#parts;
     const posted = await this.#post(webhook, due.event);
     const nowMs = decider.clock.nowMs();
     if (this.#stopping.signal.aborted && posted.status === undefined) return this.#deliveries.giveBack(due);
-    if (posted.error === undefined) return this.#deliveries.delivered(due, posted, nowMs);
+    if (posted.error === undefined) {
+      counted('delivered');
+      return this.#deliveries.delivered(due, posted, nowMs);
+    }
     const delayMs = retryDelayMs(due.attempts + 1, decider.prng, posted.retryAfterMs);
+    counted(delayMs === undefined ? 'parked' : 'failed');
     this.#deliveries.failed(due, posted, { nowMs, delayMs });
     const { project, name } = webhook.metadata;
     log.debug('a webhook was not delivered', { webhook: `${project}/${name}`, event: due.event.id, why: posted.error });
@@ -223,6 +254,7 @@ export class WebhookSender {
       ...this.#deliveries.progress(),
     };
     const ifRevision = this.#progressRevision;
+    this.#positionWrittenMs = progress.readAtMs ?? 0;
     try {
       const { decision, revision } = await decideAndCommit(this.#parts.decider, (snapshot) =>
         writeProgress(snapshot, { progress, ifRevision }),

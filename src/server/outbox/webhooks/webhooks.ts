@@ -3,7 +3,7 @@
 import type { Logger } from '../../../base/log.ts';
 import { prefixOf } from '../../../core/state/keys.ts';
 import type { Decider } from '../../decide.ts';
-import type { PartReport } from '../../outside.ts';
+import type { PartReport, WebhookMeasures, WebhookOutcome } from '../../outside.ts';
 import { EventFeed } from '../event-feed.ts';
 import type { Post } from './post.ts';
 import { WebhookSender } from './webhook-sender.ts';
@@ -19,6 +19,8 @@ export class Webhooks {
   readonly #parts: WebhooksParts;
   /** By key of the webhook. */
   readonly #senders = new Map<string, WebhookSender>();
+  /** Since this process began. */
+  readonly #outcomes: Record<WebhookOutcome, number> = { delivered: 0, failed: 0, parked: 0 };
   #feed: EventFeed | undefined;
   #forget: (() => void) | undefined;
   #isWoken = false;
@@ -50,6 +52,10 @@ export class Webhooks {
     return [{ name: 'webhooks', ok: true, message: `events are sent to ${this.#senders.size} receivers` }];
   }
 
+  webhooks(): WebhookMeasures {
+    return { outcomes: this.#outcomes, backlogs: [...this.#senders.values()].map((sender) => sender.backlog()) };
+  }
+
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#end();
@@ -74,7 +80,8 @@ export class Webhooks {
     }
     if (entry && !this.#senders.has(key)) {
       const feed = (this.#feed ??= new EventFeed(this.#parts.decider.cache));
-      this.#senders.set(key, new WebhookSender(entry, { ...this.#parts, feed }));
+      const counted = (outcome: WebhookOutcome): void => void (this.#outcomes[outcome] += 1);
+      this.#senders.set(key, new WebhookSender(entry, { ...this.#parts, feed, counted }));
     }
     this.#wakeSoon();
   }

@@ -1,0 +1,122 @@
+// All webhooks in one process with a false receiver: what they miss while events are deleted, and what is measured.
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { CloudEvent } from '../../../api/news/cloud-event.ts';
+import { parse } from '../../../api/parse.ts';
+import { WebhookSpec } from '../../../api/resources/webhook.ts';
+import { silentLogger } from '../../../base/log.ts';
+import { createManualClock, type ManualClock } from '../../../base/manual-clock.ts';
+import { keys } from '../../../core/state/keys.ts';
+import { testTask } from '../../../core/testing.ts';
+import { createMemoryStore } from '../../../store/memory/memory-store.ts';
+import { type Decider, decideAndCommit } from '../../decide.ts';
+import { deleteEvents, putEvents, testDecider } from '../bus/testing.ts';
+import type { Posted } from './post.ts';
+import { Webhooks } from './webhooks.ts';
+
+const day = 86_400_000;
+let clock: ManualClock;
+let decider: Decider;
+let webhooks: Webhooks;
+let taken: CloudEvent[];
+let answer: Posted;
+
+const start = (): void => {
+  const post = ({ body }: { readonly body: string }): Promise<Posted> => {
+    if (answer.error === undefined) taken.push(JSON.parse(body) as CloudEvent); // it is what the sender wrote
+    return Promise.resolve(answer);
+  };
+  webhooks = new Webhooks({ decider, post, log: silentLogger, version: '0' });
+  webhooks.lead();
+};
+const restart = async (): Promise<void> => {
+  await webhooks.stop();
+  start();
+};
+const reasons = (): readonly string[] => taken.map(({ data }) => data.reason);
+
+async function setWebhook(more: object = {}): Promise<void> {
+  await decideAndCommit(decider, (snapshot) => {
+    const key = keys.webhook('default', 'a');
+    const known = snapshot.get('webhook', key);
+    const spec = parse(WebhookSpec, {
+      ...{ url: 'https://receiver.example/', secrets: [{ secret: 'hooks', key: 'current' }], allProjects: true },
+      ...more,
+    });
+    const metadata = { ...testTask('a').metadata, createdAtMs: clock.nowMs() };
+    const value = { kind: 'webhook' as const, schemaVersion: 1, metadata, spec, status: { asked: [] } };
+    return { plan: { changes: [{ key, ifRevision: known?.revision ?? 0, value }] } };
+  });
+}
+
+beforeEach(async () => {
+  clock = createManualClock();
+  decider = testDecider(createMemoryStore(), clock);
+  [taken, answer] = [[], { status: 204 }];
+  const values = { current: `whsec_${Buffer.alloc(32, 7).toString('base64')}` };
+  const secret = { kind: 'secretValues' as const, project: 'default', name: 'hooks', secretId: 'sec_1', values };
+  await decideAndCommit(decider, () => ({
+    plan: { changes: [{ key: keys.secretValues('default', 'hooks'), ifRevision: 0, value: secret }] },
+  }));
+  await setWebhook();
+  start();
+});
+afterEach(() => webhooks.stop());
+
+describe('a webhook', () => {
+  it('is told of a gap, once, when events were deleted while it was paused', async () => {
+    await putEvents(decider, ['A']);
+    await expect.poll(reasons).toEqual(['A']);
+    await setWebhook({ paused: true });
+    await putEvents(decider, ['B']);
+    await deleteEvents(decider);
+    await putEvents(decider, ['C']);
+    await setWebhook();
+    await expect.poll(reasons).toEqual(['A', 'Gap', 'C']);
+    await putEvents(decider, ['D']);
+    await expect.poll(reasons).toEqual(['A', 'Gap', 'C', 'D']);
+  });
+
+  it('is told of a gap when nobody led for longer than events are kept', async () => {
+    await putEvents(decider, ['A']);
+    await expect.poll(reasons).toEqual(['A']);
+    await webhooks.stop();
+    await putEvents(decider, ['B']);
+    await deleteEvents(decider);
+    clock.advance(day);
+    await putEvents(decider, ['C']);
+    answer = { error: 'the receiver answered 500', status: 500 };
+    start();
+    await expect.poll(() => webhooks.webhooks().outcomes).toMatchObject({ failed: 2 });
+    answer = { status: 204 };
+    await restart(); // the gap is written down
+    clock.advance(10_000);
+    await expect.poll(() => [...reasons()].sort()).toEqual(['A', 'C', 'Gap']);
+    expect(taken.find(({ data }) => data.reason === 'Gap')).toMatchObject({ type: 'berth.v1.fleet.Gap' });
+  });
+
+  it('is told of none after a short absence, nor after a long one in which nothing was deleted', async () => {
+    await putEvents(decider, ['A']);
+    await expect.poll(reasons).toEqual(['A']);
+    await restart();
+    await putEvents(decider, ['B']);
+    await expect.poll(reasons).toEqual(['A', 'B']);
+    await webhooks.stop();
+    clock.advance(3 * day);
+    await putEvents(decider, ['C']);
+    start();
+    await expect.poll(reasons).toEqual(['A', 'B', 'C']);
+  });
+
+  it('is measured', async () => {
+    await putEvents(decider, ['A']);
+    await expect.poll(reasons).toEqual(['A']);
+    answer = { error: 'no answer within 20 s' };
+    await putEvents(decider, ['B', 'C']);
+    await expect.poll(() => webhooks.webhooks().outcomes).toEqual({ delivered: 1, failed: 1, parked: 0 });
+    clock.advance(2_000);
+    await expect
+      .poll(() => webhooks.webhooks().backlogs)
+      .toEqual([{ webhook: 'default/a', waiting: 2, parked: 0, unread: 0, ageMs: 2_000 }]);
+  });
+});
