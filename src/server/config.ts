@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox';
 import { HookConfig } from './intake/forges/forge-config.ts';
 import { OidcProviderConfig, WorkloadRuleConfig } from './oidc/oidc-config.ts';
 import { LimitsConfig } from './limits/limits-config.ts';
+import { InventoryFileConfig, InventoryLoginConfig } from './inventory/inventory-config.ts';
 import { BusConfig } from './outbox/bus/bus-config.ts';
 import { ClustersConfig, ProvisionersConfig } from './spares/provisioners/provisioner-config.ts';
 import { Name } from '../api/resources/metadata.ts';
@@ -289,6 +290,16 @@ export const ServerConfig = Type.Object(
       maxItems: 256,
       description:
         'addresses outside the open network that webhooks may be sent to, also over plain HTTP: subnets, with a port where only that is meant: [10.1.0.0/16:8443]',
+    }),
+    inventoryFiles: Type.Array(InventoryFileConfig, {
+      default: [],
+      maxItems: 64,
+      description: 'inventories whose lists are in files: docs/inventory.md; in the configuration file only',
+    }),
+    inventoryLogins: Type.Array(InventoryLoginConfig, {
+      default: [],
+      maxItems: 64,
+      description: 'credentials for the sources of inventories: docs/inventory.md; in the configuration file only',
     }),
     eventBus: Type.Array(BusConfig, {
       default: [],

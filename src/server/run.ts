@@ -48,6 +48,7 @@ import { mcpSettingsOf } from './mcp/start-mcp.ts';
 import { readEventBus } from './outbox/bus/start-event-bus.ts';
 import { createPost } from './outbox/webhooks/post.ts';
 import { ReceiverGuard } from './outbox/webhooks/receiver-guard.ts';
+import { readInventorySettings } from './inventory/inventory-settings.ts';
 import { readLogin } from './oidc/start-login.ts';
 import { Outside } from './outside.ts';
 import { sealingOf } from './sealing/server-sealing.ts';
@@ -100,6 +101,7 @@ async function start(
   const forges = await readForges(config, { environment: environment(), fetch: systemFetch });
   const login = await readLogin(config, { fetch: systemFetch, clock, log, randomSecret });
   const eventBus = await readEventBus(config);
+  const inventorySettings = await readInventorySettings(config);
   const policy = policyOf(config);
   await checkListen(listen); // before anything is written to a store that other servers may use too
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
@@ -139,6 +141,7 @@ async function start(
       scheduleTtlMs: config.scheduleTtlMs,
       scheduleWhenFull: config.scheduleWhenFull,
       fetch: systemFetch,
+      inventorySettings,
       post: createPost(new ReceiverGuard(config.webhookAllow), clock),
       ...(secure ? { joining: joinPartsOf(config) } : {}),
       ...(audit === undefined ? {} : { audit }),

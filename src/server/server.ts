@@ -61,6 +61,7 @@ import type { Route } from './http/route.ts';
 import type { ImageContent } from './images/image-content.ts';
 import { Hearing } from './hearing.ts';
 import { Inventories } from './inventory/inventories.ts';
+import { type InventorySettings, noInventorySettings } from './inventory/inventory-settings.ts';
 import { inventoryRoutes } from './inventory/inventory-routes.ts';
 import { Leadership, notFollowed } from './leadership.ts';
 import { createMetrics } from './metrics.ts';
@@ -103,6 +104,8 @@ export interface ServerParts {
   readonly post?: Post;
   /** Asks the sources of inventories; absent: none is polled. */
   readonly fetch?: WebFetch;
+  /** Files and credentials of inventories. Default: none. */
+  readonly inventorySettings?: InventorySettings;
   /** Sends the events of the fleet to brokers; absent: none is configured. */
   readonly eventBus?: ((parts: EventBusParts) => EventBus) | undefined;
   /** Makes spares, and asks whether they are ready; absent: only instances are spares, and nothing is asked. */
@@ -160,9 +163,10 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   hearing.start();
   const leads = (): boolean => leadership.leads;
   const webhooks = parts.post && new Webhooks({ decider, post: parts.post, log, version: parts.version });
-  const inventories = parts.fetch && new Inventories({ decider, fetch: parts.fetch, leads, log });
   const eventBus = parts.eventBus?.({ decider, log });
   const spares = parts.spares && new Spares({ ...parts.spares, decider, log });
+  const { fetch, inventorySettings: settings = noInventorySettings } = parts;
+  const inventories = fetch && new Inventories({ decider, fetch, settings, leads, log });
   const statuses = parts.forges && new CommitStatuses({ decider, forges: parts.forges, leads, log });
   const leadership = new Leadership({
     decider,
@@ -173,6 +177,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     follows: () => loop.ready,
     onLead(fence) {
       loop.lead(fence);
+      inventories?.lead();
       webhooks?.lead();
       eventBus?.lead();
       spares?.lead();
@@ -201,7 +206,6 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     revision: () => cache.revision,
     epoch: () => epochOf(cache),
   });
-  inventories?.start();
   if (inventories) parts.outside?.add(inventories);
   if (webhooks) parts.outside?.add(webhooks);
   if (eventBus) parts.outside?.add(eventBus);

@@ -3,6 +3,7 @@
 
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import { ApiError } from '../api/errors.ts';
+import { mebibyte } from '../base/bytes.ts';
 import { describeError } from '../base/log.ts';
 
 export type YamlValue = string | number | boolean | null | readonly YamlValue[] | { readonly [key: string]: YamlValue };
@@ -13,16 +14,16 @@ export interface YamlFile {
   fault(path: readonly string[], message: string): ApiError;
 }
 
-const bytesMax = 1024 * 1024;
+const usualBytesMax = mebibyte;
 const depthMax = 32;
 const tooDeep = `nested deeper than ${depthMax} levels`;
 
 /** `what` names the file in messages: "the image map". Throws `ApiError` `InvalidRequest` with line and column. */
-export function parseStrictYaml(text: string, what: string): YamlFile {
+export function parseStrictYaml(text: string, what: string, { bytesMax = usualBytesMax } = {}): YamlFile {
   if (text.length > bytesMax || Buffer.byteLength(text) > bytesMax) {
     throw new ApiError(
       'InvalidRequest',
-      `cannot read ${what}: it is larger than 1 MiB; split it or remove what is not used`,
+      `cannot read ${what}: it is larger than ${bytesMax / mebibyte} MiB; split it or remove what is not used`,
     );
   }
   const lines = new LineCounter();

@@ -20,8 +20,12 @@ export const InventorySource = Type.Union(
       closed,
     ),
     Type.Object({ kind: Type.Literal('push') }, closed),
+    Type.Object({ kind: Type.Literal('file') }, closed),
   ],
-  { description: 'http: polled; push: sent with PUT /v1/inventories/NAME/nodes' },
+  {
+    description:
+      'http: polled; push: sent with PUT /v1/inventories/NAME/nodes; file: a file that the configuration of the server names',
+  },
 );
 export type InventorySource = Static<typeof InventorySource>;
 

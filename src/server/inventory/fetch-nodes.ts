@@ -13,9 +13,16 @@ export type Fetched =
 const answerMsMax = 10_000;
 const bytesMax = 10 * mebibyte;
 
+interface NodesRequest {
+  readonly url: string;
+  readonly etag: string | undefined;
+  readonly authorization: string | undefined;
+  readonly signal: AbortSignal;
+}
+
 export async function fetchNodes(
   { fetch, clock }: Web,
-  { url, etag, signal }: { readonly url: string; readonly etag: string | undefined; readonly signal: AbortSignal },
+  { url, etag, authorization, signal }: NodesRequest,
 ): Promise<Fetched> {
   const overdue = new AbortController();
   const abort = (): void => overdue.abort();
@@ -25,11 +32,17 @@ export async function fetchNodes(
     const call = fetch;
     const response = await call(url, {
       method: 'GET',
-      headers: { accept: 'application/json', ...(etag === undefined ? {} : { 'if-none-match': etag }) },
+      headers: {
+        accept: 'application/json',
+        ...(etag === undefined ? {} : { 'if-none-match': etag }),
+        ...(authorization === undefined ? {} : { authorization }),
+      },
       signal: overdue.signal,
       redirect: 'manual',
     });
     if (response.status === 304 && etag !== undefined) return { kind: 'unchanged' };
+    if (response.status === 401 || response.status === 403)
+      return { kind: 'failed', why: `it answered ${response.status}${hintOn(authorization)}` };
     if (response.status !== 200) return { kind: 'failed', why: `it answered ${response.status}` };
     const json: unknown = JSON.parse(await textOf(response.body ?? [], overdue.signal));
     return { kind: 'list', json, etag: response.headers.get('etag')?.slice(0, 256) };
@@ -43,6 +56,11 @@ export async function fetchNodes(
     signal.removeEventListener('abort', abort);
     overdue.abort(); // ends an answer that was not read to its end
   }
+}
+
+function hintOn(authorization: string | undefined): string {
+  if (authorization === undefined) return ': it wants credentials, which inventoryLogins of the server can have';
+  return ': it refuses the credentials of the server';
 }
 
 class TooLarge extends Error {

@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createManualClock } from '../../base/manual-clock.ts';
 import type { WebFetch } from '../../base/fetch-json.ts';
@@ -5,6 +8,7 @@ import { silentLogger } from '../../base/log.ts';
 import { seededPrng } from '../../base/prng.ts';
 import { keys } from '../../core/state/keys.ts';
 import { startTestServer } from '../testing.ts';
+import { type InventorySettings, noInventorySettings } from './inventory-settings.ts';
 import { Inventories } from './inventories.ts';
 
 const mockNodes = (count: number) =>
@@ -24,14 +28,16 @@ function answer(status: number, body = '', etag?: string): Answer {
 }
 
 /** A control plane, and a source whose answer can be changed. Polls happen when `poll` says so. */
-async function startWorld() {
+async function startWorld(settings: Partial<InventorySettings> = {}) {
   const server = await startTestServer();
   const clock = createManualClock();
   const asked: (string | undefined)[] = [];
+  const authorizations: (string | undefined)[] = [];
   const world = { answer: (): Answer | Promise<Answer> => answer(200, '[]') };
   let leads = true;
   const fetch: WebFetch = (_url, { headers, signal }) => {
     asked.push(headers['if-none-match']);
+    authorizations.push(headers['authorization']);
     const aborted = new Promise<never>((_resolve, reject) =>
       signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true }),
     );
@@ -39,12 +45,15 @@ async function startWorld() {
     return Promise.race([world.answer(), aborted]);
   };
   const decider = { ...server.plane.decider, clock, prng: seededPrng(1) };
-  const inventories = new Inventories({ decider, fetch, leads: () => leads, log: silentLogger });
-  inventories.start();
+  const inventories = new Inventories({
+    ...{ decider, fetch, leads: () => leads, log: silentLogger },
+    settings: { ...noInventorySettings, ...settings },
+  });
+  inventories.lead();
   const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
   const { cache } = decider;
   return {
-    ...{ server, world, asked, clock, inventories },
+    ...{ server, world, asked, authorizations, clock, inventories },
     /** Until `until` holds; each turn lets a second pass. */
     async pass(until: () => boolean) {
       for (let i = 0; i < 2000; i++) {
@@ -57,6 +66,8 @@ async function startWorld() {
     },
     lead: (is: boolean) => {
       leads = is;
+      if (is) inventories.lead();
+      else inventories.stepDown();
     },
     status: () => cache.committed('inventory', keys.inventory('metal'))?.value.status,
     hosts: () => [...cache.listCommitted('host')].length,
@@ -97,6 +108,7 @@ describe('a polled inventory', () => {
 
   const bad: readonly (readonly [string, () => Answer | Promise<Answer>, RegExp])[] = [
     ['answers 500', () => answer(500), /it answered 500/],
+    ['wants credentials', () => answer(401), /it answered 401: it wants credentials/],
     ['redirects', () => answer(302), /it answered 302/],
     ['answers 304 to an unconditional request', () => answer(304), /it answered 304/],
     ['sends no JSON', () => answer(200, 'hello'), /the answer is not JSON/],
@@ -155,6 +167,71 @@ describe('a polled inventory', () => {
     await world.pass(() => world?.status()?.state === 'Fresh');
     await world.server.client.delete('inventory', 'metal');
     await world.pass(() => world?.hosts() === 0);
+  });
+});
+
+describe('credentials', () => {
+  it('are sent to their source alone, and shown nowhere', async () => {
+    const authorizationFor = (url: string) =>
+      Promise.resolve(url.startsWith('http://source.test/') ? 'Bearer open-sesame' : undefined);
+    world = await startWorld({ authorizationFor });
+    const { authorizations, server } = world;
+    world.world.answer = () => answer(403);
+    await world.create();
+    await world.pass(() => world?.status()?.state === 'Stale');
+    expect(world.status()?.message).toMatch(/it answered 403: it refuses the credentials of the server/);
+    expect(new Set(authorizations)).toEqual(new Set(['Bearer open-sesame']));
+    const inventory = await server.client.get('inventory', 'metal');
+    const source = { kind: 'http', url: 'http://elsewhere.test/nodes' } as const;
+    await server.client.replace('inventory', 'metal', { spec: { ...inventory.spec, source } });
+    const before = authorizations.length;
+    await world.pass(() => authorizations.length > before + 1);
+    expect(authorizations.slice(before + 1)).not.toContain('Bearer open-sesame');
+    const shown = JSON.stringify([
+      await server.client.get('inventory', 'metal'),
+      (await server.client.list('event')).items,
+      world.inventories.report(),
+    ]);
+    expect(shown).not.toContain('open-sesame');
+  });
+
+  it('that cannot be read make the source fail', async () => {
+    world = await startWorld({ authorizationFor: () => Promise.reject(new Error('cannot read /etc/token')) });
+    await world.create();
+    await world.pass(() => world?.status()?.state === 'Stale');
+    expect(world.status()?.message).toBe('the source fails: cannot read /etc/token');
+    expect(world.asked).toEqual([]);
+  });
+});
+
+describe('an inventory in a file', () => {
+  it('is created, follows the file, and stays as it was while the file is bad', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'berth-inventory-'));
+    const file = join(folder, 'nodes.yaml');
+    try {
+      await writeFile(file, '- {name: m1, cpu: 4, memory: 1024}\n- {name: m2, cpu: 4, memory: 1024}\n');
+      world = await startWorld({ files: new Map([['metal', file]]) });
+      await world.pass(() => world?.status()?.state === 'Fresh');
+      expect(world.status()).toMatchObject({ state: 'Fresh', hosts: 2 });
+      const bad = [
+        ['- {name: m1, cpu: .nan, memory: 1024}\n', /not a plain string, number/],
+        ['- {name: m1, cpu: -4, memory: 1024}\n', /cpu is -4, below 1/],
+        ['- &a {name: m1}\n- *a\n', /anchors/],
+        ['nodes: []\n', /it is not a list/],
+      ] as const;
+      for (const [text, why] of bad) {
+        await writeFile(file, text);
+        await world.pass(() => why.test(world?.status()?.message ?? ''));
+        expect(world.status()).toMatchObject({ state: 'Stale', hosts: 2 });
+      }
+      await rm(file);
+      await world.pass(() => /ENOENT/.test(world?.status()?.message ?? ''));
+      await writeFile(file, '- {name: m1, cpu: 8, memory: 1024}\n- {name: m2, cpu: 4, memory: 1024}\n');
+      await world.pass(() => world?.status()?.state === 'Fresh');
+      await expect(world.server.client.pushNodes('metal', [])).rejects.toThrow(/reads a file, and takes no pushes/);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 });
 

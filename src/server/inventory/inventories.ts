@@ -1,20 +1,22 @@
 // All inventories. Only the leader polls; another process goes on from the hosts that are there. It also removes the hosts of
 // inventories that are gone.
 
+import { parse } from '../../api/parse.ts';
+import { InventorySpec } from '../../api/resources/inventory.ts';
 import type { Timer } from '../../base/clock.ts';
 import { describeError } from '../../base/log.ts';
 import { applyAbsent } from '../../core/operations/inventory/apply-nodes.ts';
+import { createInventory } from '../../core/operations/inventory/inventory.ts';
 import { orphans } from '../../core/operations/inventory/judge-list.ts';
 import { vocabularyOf } from '../../core/scheduler/vocabulary.ts';
 import { keys, prefixOf } from '../../core/state/keys.ts';
+import { emptyPlan } from '../../core/state/plan.ts';
 import { contextOf, decideAndCommit } from '../decide.ts';
 import type { PartReport } from '../outside.ts';
 import { InventoryPoller, type PollerParts } from './inventory-poller.ts';
 
-/** How soon a new leader begins. */
-const lookMs = 2_000;
-/** Hosts of inventories that are gone are looked for every ten seconds. */
-const looksPerSweep = 5;
+/** How often hosts of inventories that are gone are looked for. */
+const sweepMs = 10_000;
 const hostsPerCommit = 100;
 
 export class Inventories {
@@ -22,26 +24,34 @@ export class Inventories {
   /** By key of the inventory. */
   readonly #pollers = new Map<string, InventoryPoller>();
   #led = false;
-  #looks = 0;
   #timer: Timer | undefined;
   #forget: (() => void) | undefined;
-  #sweeping: Promise<void> = Promise.resolve();
+  #writing: Promise<void> = Promise.resolve();
+  #isStopped = false;
 
   constructor(parts: PollerParts) {
     this.#parts = parts;
   }
 
-  start(): void {
+  /** This process leads from now on. */
+  lead(): void {
+    if (this.#led || this.#isStopped) return;
+    this.#led = true;
+    const { decider } = this.#parts;
     const prefix = prefixOf('inventory');
-    this.#forget = this.#parts.decider.cache.onCommitted((key) => {
-      if (this.#led && key.startsWith(prefix)) this.#follow(key);
+    this.#forget = decider.cache.onCommitted((key) => {
+      if (key.startsWith(prefix)) this.#follow(key);
     });
-    this.#watchLead();
+    for (const { key } of decider.cache.listCommitted('inventory')) this.#follow(key);
+    this.#inOrder(() => this.#createConfigured());
+    this.#sweepLater();
   }
 
   /** To be called before another process may lead. */
   stepDown(): void {
     this.#led = false;
+    this.#timer?.cancel();
+    this.#forget?.();
     for (const poller of this.#pollers.values()) void poller.stop();
     this.#pollers.clear();
   }
@@ -55,34 +65,55 @@ export class Inventories {
   }
 
   async stop(): Promise<void> {
-    this.#led = false;
-    this.#timer?.cancel();
-    this.#forget?.();
-    await Promise.all([...this.#pollers.values()].map((poller) => poller.stop()));
-    this.#pollers.clear();
-    await this.#sweeping;
+    this.#isStopped = true;
+    const pollers = [...this.#pollers.values()];
+    this.stepDown();
+    await Promise.all(pollers.map((poller) => poller.stop()));
+    await this.#writing;
   }
 
-  #watchLead(): void {
-    const { decider, leads } = this.#parts;
-    const led = leads();
-    if (led && !this.#led) for (const { key } of decider.cache.listCommitted('inventory')) this.#follow(key);
-    if (!led && this.#led) this.stepDown();
-    this.#led = led;
-    if (led && this.#looks++ % looksPerSweep === 0 && vocabularyOf(decider.cache).outside > 0)
-      this.#sweeping = this.#sweeping.then(() => this.#sweep());
-    this.#timer = decider.clock.setTimer(lookMs, () => this.#watchLead(), { background: true });
+  #inOrder(write: () => Promise<void>): void {
+    this.#writing = this.#writing.then(() => (this.#led ? write() : undefined));
+  }
+
+  #sweepLater(): void {
+    const { decider } = this.#parts;
+    const sweep = (): void => {
+      if (vocabularyOf(decider.cache).outside > 0) this.#inOrder(() => this.#sweep());
+      this.#sweepLater();
+    };
+    this.#timer = decider.clock.setTimer(sweepMs, sweep, { background: true });
   }
 
   #follow(key: string): void {
     const inventory = this.#parts.decider.cache.committed('inventory', key)?.value;
-    const polled = inventory?.spec.source.kind === 'http' ? inventory : undefined;
+    const polled = inventory?.spec.source.kind === 'push' ? undefined : inventory;
     const poller = this.#pollers.get(key);
     if (poller && poller.id !== polled?.metadata.id) {
       this.#pollers.delete(key);
       void poller.stop();
     }
     if (polled && !this.#pollers.has(key)) this.#pollers.set(key, new InventoryPoller(polled, this.#parts));
+  }
+
+  /** The inventories that the configuration names. One that has another source stays as it is. */
+  async #createConfigured(): Promise<void> {
+    const { decider, log, settings } = this.#parts;
+    for (const name of settings.files.keys()) {
+      const known = decider.cache.committed('inventory', keys.inventory(name))?.value;
+      if (known !== undefined && known.spec.source.kind !== 'file')
+        log.warn('an inventory has another source than the file in the configuration', { inventory: name });
+      if (known !== undefined) continue;
+      const spec = parse(InventorySpec, { source: { kind: 'file' } });
+      const input = { project: '', name, labels: {}, spec };
+      try {
+        await decideAndCommit(decider, (snapshot, ctx) =>
+          snapshot.get('inventory', keys.inventory(name)) ? { plan: emptyPlan } : createInventory(snapshot, input, ctx),
+        );
+      } catch (error) {
+        log.warn('an inventory cannot be created', { inventory: name, error: describeError(error) });
+      }
+    }
   }
 
   async #sweep(): Promise<void> {

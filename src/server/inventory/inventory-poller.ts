@@ -3,7 +3,7 @@
 //   wait (interval ± 10 %) ──▶ fetch ──list, or unchanged──▶ apply ──▶ wait
 //                                └────────failed────▶ note that it is stale ──▶ wait longer, up to 5 min
 
-import type { Inventory } from '../../api/resources/inventory.ts';
+import type { Inventory, InventorySource } from '../../api/resources/inventory.ts';
 import type { Timer } from '../../base/clock.ts';
 import { backoffMs } from '../../base/backoff.ts';
 import type { WebFetch } from '../../base/fetch-json.ts';
@@ -12,13 +12,20 @@ import { keys } from '../../core/state/keys.ts';
 import { type NodeList, readNodes } from '../../core/operations/inventory/read-nodes.ts';
 import { contextOf, decideAndCommit, type Decider } from '../decide.ts';
 import { applyList, type ListParts, noteStale } from './apply-list.ts';
-import { fetchNodes } from './fetch-nodes.ts';
+import { type Fetched, fetchNodes } from './fetch-nodes.ts';
+import type { InventorySettings } from './inventory-settings.ts';
+import { readNodesFile } from './read-nodes-file.ts';
 
 export interface PollerParts {
   readonly decider: Decider;
   readonly fetch: WebFetch;
+  readonly settings: InventorySettings;
   readonly leads: () => boolean;
   readonly log: Logger;
+}
+
+function placeOf(source: InventorySource): string {
+  return source.kind === 'http' ? source.url : source.kind;
 }
 
 const delayMsMax = 300_000;
@@ -96,14 +103,9 @@ export class InventoryPoller {
 
   /** Why it failed, or undefined. */
   async #poll(inventory: Inventory): Promise<string | undefined> {
-    const { source } = inventory.spec;
-    if (source.kind !== 'http') return undefined;
     const { clock } = this.#parts.decider;
-    const known = this.#last?.url === source.url ? this.#last : undefined;
-    const fetched = await fetchNodes(
-      { fetch: this.#parts.fetch, clock },
-      { url: source.url, etag: known?.etag, signal: this.#stopped.signal },
-    );
+    const url = placeOf(inventory.spec.source);
+    const fetched = await this.#ask(inventory.spec.source, this.#last?.url === url ? this.#last.etag : undefined);
     // It may have been changed, or another process may lead, since the question went out.
     const now = this.#current();
     if (!now || now.metadata.generation !== inventory.metadata.generation) return undefined;
@@ -111,7 +113,7 @@ export class InventoryPoller {
       await noteStale(this.#listParts(), now, `the source fails: ${fetched.why}`, this.#lastGoodAtMs);
       return fetched.why;
     }
-    if (fetched.kind === 'list') this.#last = { list: readNodes(fetched.json), url: source.url, etag: fetched.etag };
+    if (fetched.kind === 'list') this.#last = { list: readNodes(fetched.json), url, etag: fetched.etag };
     const list = this.#last?.list;
     if (list === undefined) return undefined;
     if (!list.ok) {
@@ -121,6 +123,29 @@ export class InventoryPoller {
     const { state } = await applyList(this.#listParts(), now, list);
     if (state === 'Fresh') this.#lastGoodAtMs = Math.floor(clock.nowMs());
     return undefined;
+  }
+
+  async #ask(source: InventorySource, etag: string | undefined): Promise<Fetched> {
+    const { settings, fetch, decider } = this.#parts;
+    switch (source.kind) {
+      case 'http': {
+        const { url } = source;
+        let authorization: string | undefined;
+        try {
+          authorization = await settings.authorizationFor(url);
+        } catch (error) {
+          return { kind: 'failed', why: describeError(error) };
+        }
+        return fetchNodes({ fetch, clock: decider.clock }, { url, etag, authorization, signal: this.#stopped.signal });
+      }
+      case 'file': {
+        const path = settings.files.get(this.#name);
+        if (path !== undefined) return readNodesFile(path, etag);
+        return { kind: 'failed', why: 'inventoryFiles of the server that leads has no file for it' };
+      }
+      case 'push':
+        return { kind: 'failed', why: 'it is pushed' }; // it was replaced since this began
+    }
   }
 
   #current(): Inventory | undefined {

@@ -27,7 +27,10 @@ export function inventoryRoutes(decider: Decider): Route[] {
     bind(routes.push, async ({ params: { name }, body }, request) => {
       const inventory = changeable(name, request);
       if (inventory.spec.source.kind !== 'push')
-        throw new ApiError('Conflict', `inventory "${name}" polls its source, and takes no pushes`);
+        throw new ApiError(
+          'Conflict',
+          `inventory "${name}" ${inventory.spec.source.kind === 'http' ? 'polls its source' : 'reads a file'}, and takes no pushes`,
+        );
       const list = readNodes(body);
       if (!list.ok) throw new ApiError('InvalidRequest', `the list is refused: ${list.why}`, { field: 'body' });
       if (busy.has(name)) throw new ApiError('Conflict', `another list of inventory "${name}" is being applied`);
