@@ -120,6 +120,18 @@ describe('a webhook', () => {
     }
   });
 
+  it('is measured', async () => {
+    const receiver = await webhook('measured', { events: ['berth.v1.task.Accepted'] });
+    receiver.answer = () => ({ status: 500 });
+    await task('measured-1');
+    const metrics = async () => {
+      const authorization = `Bearer ${server.operatorToken}`;
+      return (await systemFetch(`${server.url}/metrics`, { headers: { authorization } })).text();
+    };
+    await expect.poll(metrics, soon).toContain('berth_webhook_waiting_events{webhook="default/measured"} 1');
+    expect(await metrics()).toMatch(/berth_webhook_attempts_total\{outcome="failed"\} [1-9]/);
+  });
+
   it('is tried again when it fails, while others of other subjects go on, and takes it up after a restart', async () => {
     const receiver = await webhook('failing', { events: ['berth.v1.task.Accepted'] });
     receiver.answer = ({ event }) => ({ status: event.subject.endsWith('/failing-1') ? 500 : 204 });

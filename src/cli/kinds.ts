@@ -25,6 +25,7 @@ import { rulesOfGroup } from './fleet/group-rules.ts';
 import { conditionOf, instanceColumns } from './instances/instance-view.ts';
 import { reasonOfJob } from './jobs/job-view.ts';
 import { type Column, longestReason } from './print/output.ts';
+import { type Inventories, originText } from './inventory/outside-host.ts';
 import { age, bytes, memory } from './options/units.ts';
 
 /** Additional data for a table. */
@@ -32,6 +33,8 @@ export interface ViewFacts {
   readonly nowMs: number;
   /** Use and capacity of each host; absent when not requested. */
   readonly usageByHost?: ReadonlyMap<string, HostUsage>;
+  /** Where hosts without agents come from; absent when there are none. */
+  readonly inventories?: Inventories | undefined;
   /** Size of each image on the hosts that have it; absent when not requested. */
   readonly sizeByImage?: ReadonlyMap<string, number>;
   /** Charged amounts of each project's quota; absent when not requested. */
@@ -91,7 +94,7 @@ export function kindOf(word: string): Kind | undefined {
   );
 }
 
-function hostColumns({ nowMs, usageByHost }: ViewFacts): Column<Host>[] {
+function hostColumns({ nowMs, usageByHost, inventories }: ViewFacts): Column<Host>[] {
   /** `3/8`: held, and capacity; without usage the measured capacity. */
   const used = (resourceClass: string, show: (value: number) => string) => (host: Host) => {
     const use = usageByHost?.get(host.metadata.name)?.classes[resourceClass];
@@ -122,6 +125,9 @@ function hostColumns({ nowMs, usageByHost }: ViewFacts): Column<Host>[] {
             right: true,
           },
         ]
+      : []),
+    ...(inventories
+      ? [{ header: 'INVENTORY', value: ({ status }: Host) => originText(status, inventories, nowMs) }]
       : []),
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
   ];

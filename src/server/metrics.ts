@@ -47,8 +47,11 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
   // The names with "audit" are the former ones, kept for one version so that alerts continue to work.
   for (const word of ['verify', 'audit']) measureConsistency(registry, verifier, word);
   if (connections) measureConnections(registry, connections);
-  if (outside) measureBuses(registry, outside);
-  if (outside) measureWebhooks(registry, outside);
+  if (outside) {
+    measureBuses(registry, outside);
+    measureWebhooks(registry, outside);
+    measureInventories(registry, outside);
+  }
   return { contentType: registry.contentType, text: () => registry.metrics() };
 }
 
@@ -77,24 +80,47 @@ function measureConsistency(registry: Registry, verifier: Verifier, word: string
   );
 }
 
-function measureBuses(registry: Registry, outside: Outside): void {
-  const measures = [
-    ['berth_event_bus_lag_events', 'Events that an event bus has yet to acknowledge', 'events', 1],
-    ['berth_event_bus_lag_seconds', 'Age of the oldest of them', 'ageMs', 1_000],
-  ] as const;
-  for (const [name, help, field, divisor] of measures)
+/** One gauge for each measure, with a value for each row. */
+function gauges<Row>(
+  registry: Registry,
+  label: string,
+  {
+    measures,
+    rows,
+    nameOf,
+  }: {
+    readonly measures: readonly (readonly [name: string, help: string, valueOf: (row: Row) => number | undefined])[];
+    readonly rows: () => readonly Row[];
+    readonly nameOf: (row: Row) => string;
+  },
+): void {
+  for (const [name, help, valueOf] of measures)
     registry.registerMetric(
       new Gauge({
         name,
         help,
-        labelNames: ['bus'],
+        labelNames: [label],
         registers: [],
         collect() {
           this.reset();
-          for (const lag of outside.lags()) this.set({ bus: lag.bus }, lag[field] / divisor);
+          for (const row of rows()) {
+            const value = valueOf(row);
+            if (value !== undefined) this.set({ [label]: nameOf(row) }, value);
+          }
         },
       }),
     );
+}
+
+function measureBuses(registry: Registry, outside: Outside): void {
+  gauges(registry, 'bus', {
+    measures: [
+      ['berth_event_bus_lag_events', 'Events that an event bus has yet to acknowledge', ({ events }) => events],
+      ['berth_event_bus_lag_seconds', 'Age of the oldest of them', ({ ageMs }) => ageMs / 1_000],
+    ],
+    rows: () => outside.lags(),
+    nameOf: ({ bus }) => bus,
+  });
 }
 
 function measureWebhooks(registry: Registry, outside: Outside): void {
@@ -110,26 +136,36 @@ function measureWebhooks(registry: Registry, outside: Outside): void {
       },
     }),
   );
-  const measures = [
-    ['berth_webhook_waiting_events', 'Events that a webhook has yet to be sent', 'waiting', 1],
-    ['berth_webhook_unread_events', 'Events that were not looked at yet for a webhook', 'unread', 1],
-    ['berth_webhook_parked_events', 'Events that a webhook has not taken at the last attempt', 'parked', 1],
-    ['berth_webhook_lag_seconds', 'Age of the oldest event that waits', 'ageMs', 1_000],
-  ] as const;
-  for (const [name, help, field, divisor] of measures)
-    registry.registerMetric(
-      new Gauge({
-        name,
-        help,
-        labelNames: ['webhook'],
-        registers: [],
-        collect() {
-          this.reset();
-          for (const each of outside.webhooks()?.backlogs ?? [])
-            this.set({ webhook: each.webhook }, each[field] / divisor);
-        },
-      }),
-    );
+  gauges(registry, 'webhook', {
+    measures: [
+      ['berth_webhook_waiting_events', 'Events that a webhook has yet to be sent', ({ waiting }) => waiting],
+      ['berth_webhook_unread_events', 'Events that were not looked at yet for a webhook', ({ unread }) => unread],
+      [
+        'berth_webhook_parked_events',
+        'Events that a webhook has not taken at the last attempt',
+        ({ parked }) => parked,
+      ],
+      ['berth_webhook_lag_seconds', 'Age of the oldest event that waits', ({ ageMs }) => ageMs / 1_000],
+    ],
+    rows: () => outside.webhooks()?.backlogs ?? [],
+    nameOf: ({ webhook }) => webhook,
+  });
+}
+
+function measureInventories(registry: Registry, outside: Outside): void {
+  gauges(registry, 'inventory', {
+    measures: [
+      ['berth_inventory_hosts', 'Hosts of an inventory', ({ hosts }) => hosts],
+      ['berth_inventory_fresh', '1 while the last list of an inventory is applied', ({ fresh }) => Number(fresh)],
+      [
+        'berth_inventory_age_seconds',
+        'Time since the last good list of an inventory that is polled',
+        ({ ageMs }) => (ageMs === undefined ? undefined : ageMs / 1_000),
+      ],
+    ],
+    rows: () => outside.inventories(),
+    nameOf: ({ inventory }) => inventory,
+  });
 }
 
 function measureConnections(registry: Registry, connections: ConnectionCounts): void {

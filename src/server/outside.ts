@@ -38,6 +38,16 @@ export interface WebhookMeasures {
   readonly backlogs: readonly WebhookBacklog[];
 }
 
+/** How an inventory is. */
+export interface InventoryMeasure {
+  readonly inventory: string;
+  readonly hosts: number;
+  /** The last list is applied. */
+  readonly fresh: boolean;
+  /** Since the last good list; absent: none came, or lists are pushed. */
+  readonly ageMs?: number;
+}
+
 export interface DeadLetterQueue {
   list(): Promise<{ readonly items: readonly DeadLetter[]; readonly more: boolean }>;
   show(id: string): Promise<DeadLetter>;
@@ -50,6 +60,7 @@ interface OutsidePart {
   readonly deadLetters?: DeadLetterQueue;
   lags?(): readonly BusLag[];
   webhooks?(): WebhookMeasures;
+  inventories?(): readonly InventoryMeasure[];
 }
 
 /** Parts are added while the process starts, after the routes that show them. */
@@ -71,6 +82,10 @@ export class Outside {
   /** Undefined: this process sends none. */
   webhooks(): WebhookMeasures | undefined {
     return this.#parts.find((part) => part.webhooks !== undefined)?.webhooks?.();
+  }
+
+  inventories(): readonly InventoryMeasure[] {
+    return this.#parts.flatMap((part) => part.inventories?.() ?? []);
   }
 
   /** Undefined: no broker is configured. */

@@ -11,7 +11,8 @@ import { listAll } from '../print/follow.ts';
 import { conditionOf } from '../instances/instance-view.ts';
 import { joinTokenCommand } from './join-token.ts';
 import { setCommand, taintCommand, untaintCommand } from './host-set.ts';
-import { kindViews } from '../kinds.ts';
+import { inventoriesOf, originLines } from '../inventory/outside-host.ts';
+import { kindViews, type ViewFacts } from '../kinds.ts';
 import { assertPool } from '../options/known-places.ts';
 import { nothingFound } from '../print/nothing-found.ts';
 import { type Format, fieldLines, printList, printValue } from '../print/output.ts';
@@ -61,7 +62,8 @@ function lsCommand(cli: Cli): Command {
             return watchList(cli, client, { kind: 'host', query, format: output, columns, sort: byName, empty });
           }
           const [{ items }, usageByHost] = await Promise.all([listAll(client, 'host', query), usageOf(client)]);
-          const columns = kindViews.host({ nowMs: cli.clock.nowMs(), usageByHost });
+          const inventories = await inventoriesOf(client, items);
+          const columns = kindViews.host({ nowMs: cli.clock.nowMs(), usageByHost, inventories });
           await printList(cli, output, { items: items.sort(byName), columns, empty });
         });
       },
@@ -90,16 +92,17 @@ function showCommand(cli: Cli): Command {
     .addOption(outputOption('value'))
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
       const { client } = await openSession(cli, command);
-      const [host, held] = await attempting(
+      const [host, held, inventories] = await attempting(
         `show host "${name}"`,
         async () => {
           const found = await client.get('host', name);
-          return [found, await client.providers(found.metadata.name)] as const;
+          const providers = await client.providers(found.metadata.name);
+          return [found, providers, await inventoriesOf(client, [found])] as const;
         },
         advice,
       );
       if (output === 'json' || output === 'yaml') return printValue(cli, output, { ...host, ...held });
-      cli.stdout.write(`${hostLines(host, held, cli.clock.nowMs()).join('\n')}\n`);
+      cli.stdout.write(`${hostLines(host, held, { nowMs: cli.clock.nowMs(), inventories }).join('\n')}\n`);
     });
 }
 
@@ -109,7 +112,7 @@ function limitLines({ conditions }: Host['status']): [string, string][] {
   return limit?.status === 'False' ? [['', limit.message]] : [];
 }
 
-export function hostLines({ metadata, spec, status }: Host, held: HostProviders, nowMs: number): string[] {
+function hostLines({ metadata, spec, status }: Host, held: HostProviders, { nowMs, inventories }: ViewFacts): string[] {
   const ready = conditionOf(status.conditions, 'Ready');
   const capacity = Object.entries(status.capacity ?? {}).map(([resourceClass, measured]) => {
     const stated = spec.inventory?.[resourceClass];
@@ -136,6 +139,7 @@ export function hostLines({ metadata, spec, status }: Host, held: HostProviders,
         .map(([key, value]) => `${key}=${value}`)
         .join(', '),
     ],
+    ...originLines(status, inventories, nowMs),
     ['architecture', status.architecture],
     ...capacity.map((line, index): [string, string] => [index === 0 ? 'capacity' : '', line]),
     ...limitLines(status),

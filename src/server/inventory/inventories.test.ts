@@ -100,6 +100,9 @@ describe('a polled inventory', () => {
     await world.pass(() => world?.status()?.state === 'Fresh');
     expect(world.hosts()).toBe(50);
     expect(world.status()).toMatchObject({ hosts: 50, message: '50 hosts', skipped: [] });
+    expect(world.inventories.inventories()).toEqual([
+      { inventory: 'metal', hosts: 50, fresh: true, ageMs: expect.any(Number) },
+    ]);
     const before = world.revision();
     await world.pass(() => asked.length >= 5);
     expect(asked.slice(1, 5)).toEqual(['"1"', '"1"', '"1"', '"1"']);
@@ -134,6 +137,7 @@ describe('a polled inventory', () => {
     await world.pass(() => world?.status()?.state === 'Stale');
     expect(world.status()?.message).toMatch(message);
     expect(world.status()?.lastGoodAtMs).toBeDefined();
+    expect(world.inventories.inventories()).toMatchObject([{ fresh: false, ageMs: expect.any(Number) }]);
     expect(world.hosts()).toBe(50);
     world.world.answer = () => answer(200, fifty);
     await world.pass(() => world?.status()?.state === 'Fresh');

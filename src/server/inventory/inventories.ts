@@ -12,7 +12,7 @@ import { vocabularyOf } from '../../core/scheduler/vocabulary.ts';
 import { keys, prefixOf } from '../../core/state/keys.ts';
 import { emptyPlan } from '../../core/state/plan.ts';
 import { contextOf, decideAndCommit } from '../decide.ts';
-import type { PartReport } from '../outside.ts';
+import type { InventoryMeasure, PartReport } from '../outside.ts';
 import { InventoryPoller, type PollerParts } from './inventory-poller.ts';
 
 /** How often hosts of inventories that are gone are looked for. */
@@ -62,6 +62,19 @@ export class Inventories {
       ok: trouble === undefined,
       message: trouble === undefined ? 'its source answers' : `its source fails: ${trouble}`,
     }));
+  }
+
+  /** Of all, on the server that leads. */
+  inventories(): readonly InventoryMeasure[] {
+    if (!this.#led) return [];
+    const { cache, clock } = this.#parts.decider;
+    return Array.from(cache.listCommitted('inventory'), ({ key, value: { metadata, status } }) => {
+      const lastGoodAtMs = this.#pollers.get(key)?.lastGoodAtMs;
+      return {
+        ...{ inventory: metadata.name, hosts: status.hosts, fresh: status.state === 'Fresh' },
+        ...(lastGoodAtMs === undefined ? {} : { ageMs: Math.max(0, clock.nowMs() - lastGoodAtMs) }),
+      };
+    });
   }
 
   async stop(): Promise<void> {

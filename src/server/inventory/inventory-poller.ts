@@ -45,8 +45,9 @@ export class InventoryPoller {
   #lastGoodAtMs: number | undefined;
   #trouble: string | undefined;
 
-  constructor({ metadata }: Inventory, parts: PollerParts) {
+  constructor({ metadata, status }: Inventory, parts: PollerParts) {
     this.id = metadata.id;
+    this.#lastGoodAtMs = status.lastGoodAtMs;
     this.#name = metadata.name;
     this.#parts = parts;
     this.#next(0);
@@ -55,6 +56,11 @@ export class InventoryPoller {
   /** Why the last poll failed. */
   get trouble(): string | undefined {
     return this.#trouble;
+  }
+
+  /** Of the last good list; undefined: none has come. */
+  get lastGoodAtMs(): number | undefined {
+    return this.#lastGoodAtMs;
   }
 
   async stop(): Promise<void> {
