@@ -4,24 +4,41 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { seededPrng, type Prng } from '../../../base/prng.ts';
-import type { HostSpec } from '../../../api/resources/host.ts';
+import type { HostSpec, HostStatus } from '../../../api/resources/host.ts';
 import type { InstanceSpec } from '../../../api/resources/instance.ts';
 import type { Amounts } from '../../../api/resources/metadata.ts';
 import { profileNames } from '../../../api/resources/profile.ts';
 import { placement } from '../../controllers/placement.ts';
+import { task } from '../../controllers/task.ts';
 import { overUse, release } from '../../ledger/ledger.ts';
 import type { Cache } from '../../state/cache.ts';
 import type { Context } from '../../state/context.ts';
+import { keys } from '../../state/keys.ts';
 import type { AnyRecord, Provider } from '../../state/records.ts';
-import { addRecord, commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../../testing.ts';
+import {
+  addRecord,
+  commitPlan,
+  testCache,
+  testContext,
+  testHost,
+  testImage,
+  testInstance,
+  testTask,
+} from '../../testing.ts';
 import { fleetOf } from '../fleet.ts';
-import { requestOf } from '../request.ts';
+import { type Request, requestOf } from '../request.ts';
 import { plainAnswer } from './test-full-scan.ts';
 import { engineOf } from '../schedule.ts';
 
 function some<T extends object>(prng: Prng, numerator: number, value: T): T | undefined {
   return prng.chance(numerator, 10) ? value : undefined;
 }
+
+/** As the list of an inventory makes it. */
+const ofInventory: Partial<HostStatus> = {
+  ...{ drivers: [], images: [] },
+  outside: { inventory: 'metal', usage: {}, reportedAtMs: 0 },
+};
 
 /**
  * Its capacity depends on its name only: a shrunk host may be over-used without an invalid claim. Everything else is
@@ -49,6 +66,7 @@ function drawHost(prng: Prng, name: string): AnyRecord[] {
       images: prng.chance(1, 2)
         ? [{ name: 'tiny', digest: 'd', sizeBytes: 1, ...some(prng, 2, { problem: 'not found' }) }]
         : [],
+      ...some(prng, 2, ofInventory),
     },
     capacity: cells > 0 ? { DISK_GB: 50 } : { ...each, DISK_GB: 50 },
   });
@@ -112,6 +130,9 @@ function drawSpec(prng: Prng): Partial<InstanceSpec> {
   }
 }
 
+/** Tasks that were placed on hosts of inventories, in all runs. */
+let tasksOutside = 0;
+
 function step(cache: Cache, prng: Prng, number: number, ctx: Context): void {
   switch (prng.below(8)) {
     case 0:
@@ -122,21 +143,40 @@ function step(cache: Cache, prng: Prng, number: number, ctx: Context): void {
       if (allocation) commitPlan(cache, { changes: release(allocation) });
       return;
     }
+    case 2:
+    case 3: {
+      const { cpus = 1, memoryMiB = 512, placement: placed } = { placement: {}, ...drawSpec(prng) };
+      const asked = testTask(`t${number}`, { cpus, memoryMiB, placement: placed, ...some(prng, 3, { image: 'tiny' }) });
+      expectSameAnswer(cache, requestOf(cache, asked));
+      addRecord(cache, asked);
+      const key = keys.task('default', `t${number}`);
+      commitPlan(cache, task.reconcile(cache, key, ctx));
+      if (isOutside(cache, cache.get('task', key)?.value.status.host)) tasksOutside += 1;
+      return;
+    }
     default: {
       const project = prng.chance(1, 3) ? 'ours' : 'default';
       const instance = testInstance(`i${number}`, drawSpec(prng), {}, { project });
-      const request = requestOf(cache, instance);
-      for (let again = 0; again < 2; again++) {
-        // Asked twice: the first time a shape is scanned, the second time ranked.
-        const choice = engineOf(cache).choose(request);
-        const found = choice && { host: fleetOf(cache).names[choice.slot], score: choice.score };
-        expect(found).toEqual(plainAnswer(request, fleetOf(cache)));
-      }
+      expectSameAnswer(cache, requestOf(cache, instance));
       addRecord(cache, instance);
-      commitPlan(cache, placement.reconcile(cache, `instances/${project}/i${number}`, ctx));
+      const key = keys.instance(project, `i${number}`);
+      commitPlan(cache, placement.reconcile(cache, key, ctx));
+      expect(isOutside(cache, cache.get('instance', key)?.value.status.host)).toBe(false);
     }
   }
 }
+
+/** Asked twice: the first time a shape is scanned, the second time ranked. */
+function expectSameAnswer(cache: Cache, request: Request): void {
+  for (let again = 0; again < 2; again++) {
+    const choice = engineOf(cache).choose(request);
+    const found = choice && { host: fleetOf(cache).names[choice.slot], score: choice.score };
+    expect(found).toEqual(plainAnswer(request, fleetOf(cache)));
+  }
+}
+
+const isOutside = (cache: Cache, host = ''): boolean =>
+  cache.get('host', keys.host(host))?.value.status.outside !== undefined;
 
 it('the engine answers as the full scan does with all rules about hosts and room, and never beyond an inventory', () => {
   fc.assert(
@@ -153,4 +193,5 @@ it('the engine answers as the full scan does with all rules about hosts and room
     }),
     { numRuns: 60 },
   );
+  expect(tasksOutside).toBeGreaterThan(0);
 });
