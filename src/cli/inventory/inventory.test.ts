@@ -54,6 +54,7 @@ describe('berth inventory', () => {
     [['create', 'metal', '--interval', '0'], '--interval'],
     [['create', 'metal', '--loss-max', '101'], '--loss-max'],
     [['mock', '--hosts', '-1'], '--hosts'],
+    [['mock', '--vary', '0'], '--vary'],
   ])('%j is refused', async (words, told) => {
     const argv = words.map((word) => (word.endsWith('.yaml') ? join(directory, word) : word));
     const { stderr, exitCode, requests } = await runBerth(['inventory', ...argv], { handler });
@@ -64,6 +65,29 @@ describe('berth inventory', () => {
 });
 
 describe('the mock source', () => {
+  it('has loads that vary, of one node of four at a time', async () => {
+    let turn = 0;
+    const source = await MockSource.open({ hosts: 40, port: 0, turn: () => turn });
+    const loads = async () =>
+      ((await (await systemFetch(source.url)).json()) as ReturnType<typeof mockNodes>).map((node) => {
+        expect(node.usage_cpu).toBeLessThan(node.cpu);
+        return node.usage_mem / node.memory;
+      });
+    try {
+      let before = await loads();
+      expect(await loads()).toEqual(before);
+      for (turn = 1; turn <= 40; turn++) {
+        const after = await loads();
+        expect(after.filter((load, i) => load !== before[i]).length).toBeLessThanOrEqual(10);
+        expect(after).not.toEqual(before);
+        before = after;
+      }
+      expect(new Set(before).size).toBeGreaterThan(1);
+    } finally {
+      await source.close();
+    }
+  });
+
   it('answers with an ETag, and 304 to it', async () => {
     const source = await MockSource.open({ hosts: 3, port: 0 });
     try {

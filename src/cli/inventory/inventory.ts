@@ -141,6 +141,7 @@ interface MockOptions {
   readonly hosts: string;
   readonly port: string;
   readonly pool: string;
+  readonly vary?: string;
 }
 
 function mockCommand(cli: Cli): Command {
@@ -149,11 +150,17 @@ function mockCommand(cli: Cli): Command {
     .option('--hosts <count>', 'how many nodes', '50')
     .option('--port <port>', '0: any free one', '8099')
     .option('--pool <pool>', 'of all nodes', 'metal')
-    .action(async ({ hosts, port, pool }: MockOptions) => {
+    .option('--vary <seconds>', 'the load of one node of four changes so often; default: never')
+    .action(async ({ hosts, port, pool, vary }: MockOptions) => {
+      const seconds = vary === undefined ? undefined : parseInteger('--vary', vary, { min: 1, max: 3_600 });
+      const beganMs = cli.clock.monotonicMs();
       const source = await MockSource.open({
         hosts: parseInteger('--hosts', hosts, { min: 0, max: 100_000 }),
         port: parseInteger('--port', port, { min: 0, max: 65_535 }),
         pool,
+        ...(seconds === undefined
+          ? {}
+          : { turn: () => Math.floor((cli.clock.monotonicMs() - beganMs) / (seconds * 1_000)) }),
       });
       const interruption = cli.interruption();
       cli.stdout.write(`${source.url}\n`);
