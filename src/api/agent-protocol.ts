@@ -9,6 +9,7 @@ import { type Static, Type } from 'typebox';
 import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './resources/guest.ts';
 import { HostDriver, HostImage, UnknownGuest } from './resources/host.ts';
 import { ChildProviders, Trait } from './resources/host-rules.ts';
+import { Checks } from './resources/check.ts';
 import { Container, containersMax } from './resources/container.ts';
 import { ImageSpec } from './resources/image.ts';
 import { imageCredentials } from './resources/image-credential.ts';
@@ -150,6 +151,7 @@ export const Assignment = Type.Object(
     containers: Type.Optional(Type.Array(AssignedContainer, { minItems: 1, maxItems: containersMax })),
     /** Volumes besides its own disk. They can be attached and detached while it runs. */
     volumes: Type.Optional(Type.Array(AssignedVolume, { minItems: 1 })),
+    checks: Type.Optional(Checks),
     /** For its images; the values are among `secrets`. */
     imageCredentials: Type.Optional(imageCredentials),
     /** By secret and key: the values that the environments and credentials name. Absent: they name none. */

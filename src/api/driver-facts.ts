@@ -1,6 +1,8 @@
 // The drivers of this program: the guests of each, and what it was tested against. Information for users; no decision
 // depends on it.
 
+import type { attemptKinds } from './resources/check.ts';
+
 export interface DriverFacts {
   readonly name: string;
   /** One sentence about its guests. */
@@ -13,6 +15,8 @@ export interface DriverFacts {
   readonly suspends: boolean;
   /** Whether its guests can run the program of a job. */
   readonly runs: boolean;
+  /** How its guests can be checked. */
+  readonly checks: readonly (typeof attemptKinds)[number][];
 }
 
 /** One entry for each driver of the agent's registry; a test compares the two. */
@@ -24,6 +28,7 @@ export const driverFacts: readonly DriverFacts[] = [
     volumes: true,
     suspends: true,
     runs: true,
+    checks: ['tcp', 'http', 'exec'],
   },
   {
     name: 'libvirt',
@@ -32,6 +37,7 @@ export const driverFacts: readonly DriverFacts[] = [
     volumes: true,
     suspends: true,
     runs: true,
+    checks: ['tcp', 'http', 'exec'],
   },
   {
     name: 'container',
@@ -40,6 +46,7 @@ export const driverFacts: readonly DriverFacts[] = [
     volumes: false,
     suspends: true,
     runs: false,
+    checks: ['tcp', 'http', 'exec', 'image'],
   },
   {
     name: 'zones',
@@ -48,6 +55,7 @@ export const driverFacts: readonly DriverFacts[] = [
     volumes: false,
     suspends: false,
     runs: false,
+    checks: [],
   },
   {
     name: 'fake',
@@ -56,5 +64,6 @@ export const driverFacts: readonly DriverFacts[] = [
     volumes: true,
     suspends: true,
     runs: true,
+    checks: ['tcp'],
   },
 ];

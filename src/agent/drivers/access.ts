@@ -11,6 +11,12 @@ export interface GuestAccess {
   watchLog?(instanceId: string, listener: () => void, signal: AbortSignal): void;
   /** A TCP connection to a port of the guest, as from the guest's own network. */
   dial?(instanceId: string, port: number): Promise<Duplex>;
+  /**
+   * Resolves once the guest itself, and nothing on the way to it, has accepted a TCP connection at this port. Aborting `signal` gives up.
+   */
+  reach?(instanceId: string, port: number, signal: AbortSignal): Promise<void>;
+  /** What the HEALTHCHECK of the image says of a container, attempted now where the engine does not do so by itself; default: the first. */
+  imageHealth?(instanceId: string, container?: string): Promise<ImageHealth>;
   /** The guest's screen, as an RFB server (RFC 6143) without a password. */
   screen?(instanceId: string): Promise<Duplex>;
   /**
@@ -23,6 +29,9 @@ export interface GuestAccess {
   /** Copies files from or to the guest, as a command does that reads or writes a tar archive. */
   copy?(instanceId: string, request: CopyRequest): Promise<GuestCommand>;
 }
+
+/** `none`: the image has no HEALTHCHECK. */
+export type ImageHealth = 'none' | 'starting' | 'healthy' | 'unhealthy';
 
 export interface Keyboard {
   /** Resolves when it may be given more. Throws `NotPossible` when nobody takes them any more. */
@@ -47,4 +56,6 @@ export interface GuestCommand {
   readonly exit: Promise<{ readonly code: number; readonly signal?: number }>;
   /** Ends it as well as the guest lets us. */
   kill(): void;
+  /** False: `kill` only lets go of it, and it may run on. */
+  readonly endable?: false;
 }

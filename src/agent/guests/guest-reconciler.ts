@@ -15,6 +15,7 @@ import { setVolumes } from './actions/set-volumes.ts';
 import { start } from './actions/start.ts';
 import { stop } from './actions/stop.ts';
 import type { Runs } from '../runner/runs.ts';
+import { GuestChecks } from './checks/guest-checks.ts';
 import { GuestNotes } from './guest-notes.ts';
 import { interrupt } from './interrupt.ts';
 import { allInSight, type Drivers, observed, oldestGuest, type Seen, seenGuests } from './observe.ts';
@@ -55,7 +56,8 @@ export class GuestReconciler {
     this.#buggify = options.buggify ?? neverBuggify;
     this.#notes = new GuestNotes({ onChange, onTrouble: (volumeIds) => volumes.onTrouble(volumeIds) });
     const closing = (): boolean => this.#instances.closed;
-    this.#parts = { drivers, ready, ledger, log, volumes, runs, notes: this.#notes, closing };
+    const checks = new GuestChecks({ ...options, onChange: (instanceId) => this.look(instanceId) });
+    this.#parts = { drivers, ready, ledger, log, volumes, runs, checks, notes: this.#notes, closing };
     this.#instances = new KeyedReconciler<string>({
       clock: options.clock,
       prng: options.prng,
@@ -80,8 +82,14 @@ export class GuestReconciler {
     const { ledger, prng, onChange } = this.#options;
     this.#notes.unsettle(instanceId);
     const newest = ledger.newestOf(instanceId);
-    if (newest === undefined) this.#notes.forgetInstance(instanceId);
-    else this.#lookAtRun(newest);
+    if (newest === undefined) {
+      this.#notes.forgetInstance(instanceId);
+      this.#parts.checks.forget(instanceId);
+    } else {
+      const seen = oldestGuest(this.#parts, instanceId, newest.assignment.driver);
+      this.#lookAtRun(newest, seen);
+      this.#parts.checks.look(newest, seen);
+    }
     interrupt(this.#parts, instanceId);
     if (this.#buggify('look-late')) this.#instances.addAfter(instanceId, prng.below(lookLateMsMax));
     else this.#instances.add(instanceId);
@@ -89,8 +97,7 @@ export class GuestReconciler {
   }
 
   /** Also before anything may be done to guests: a program goes on while the agent waits for the control plane. */
-  #lookAtRun({ assignment }: LedgerEntry): void {
-    const seen = oldestGuest(this.#parts, assignment.instanceId, assignment.driver);
+  #lookAtRun({ assignment }: LedgerEntry, seen: Seen | undefined): void {
     if (assignment.run === undefined || seen === undefined) return;
     if (assignment.want === 'absent') this.#parts.runs.abandon(assignment.instanceId);
     this.#parts.runs.look(assignment, seen.guest, seen.driver);
@@ -132,6 +139,7 @@ export class GuestReconciler {
   /** Gives up what is under way; guests run on. The drivers should be closing already. */
   async close(): Promise<void> {
     this.#instances.stop();
+    this.#parts.checks.close();
     for (const operation of this.#notes.operations.values()) if ('abort' in operation) operation.abort.abort();
     await this.#instances.close();
   }

@@ -5,6 +5,7 @@ import { isToStartAgain } from '../../api/resources/instance.ts';
 import type { Driver, Guest } from '../drivers/driver.ts';
 import type { LedgerEntry } from '../ledger/ledger.ts';
 import { isUnfinished, isUp } from './guest-state.ts';
+import { deadOf } from './checks/guest-checks.ts';
 import type { Observed } from './plan.ts';
 
 /** The drivers of this host. A driver counts only once it is `ready`: before, its guests cannot be seen. */
@@ -26,6 +27,10 @@ export function observed(entry: LedgerEntry, seen: Seen | undefined, given: stri
   if (entry.failure !== undefined && ofEntry && !isUp(seen?.guest))
     return { incarnation, state: 'failed', otherVolumes };
   if (seen === undefined) return undefined;
+  if (deadOf(entry, seen.guest) !== undefined)
+    return isUp(seen.guest)
+      ? { incarnation, state: seen.guest.state, dead: true }
+      : { incarnation, state: 'failed', otherVolumes };
   const again = ofEntry && isToStartAgain(seen.guest, entry.assignment.startAgain);
   const state = again ? 'stopped' : isUnfinished(seen.guest) ? 'preparing' : seen.guest.state;
   return { incarnation: seen.guest.incarnation, state, otherVolumes };

@@ -5,6 +5,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { VolumeClaims } from '../volumes/volume-claims.ts';
 import type { VolumeGate } from '../volumes/volume-gate.ts';
 import type { Runs } from '../runner/runs.ts';
+import type { GuestChecks } from './checks/guest-checks.ts';
 import type { GuestNotes } from './guest-notes.ts';
 import type { Drivers } from './observe.ts';
 
@@ -24,6 +25,7 @@ export interface GuestParts extends Drivers {
   readonly notes: GuestNotes;
   /** The programs of guests. */
   readonly runs: Runs;
+  readonly checks: GuestChecks;
   /** True once the agent closes: what fails from then on was cut short. */
   readonly closing: () => boolean;
 }

@@ -22,6 +22,7 @@
 // - Of what is only to be kept nothing is begun or ended; an older guest stays, too, and the wanted one is reported absent.
 // - Where the table says `none` or `start` of the wanted guest, and it has other volumes than it is to have, that comes first:
 //   `set-volumes`. A guest that ended lets go of volumes too; of what is only kept nothing is taken, and of a damaged guest nothing is known.
+// - A guest that runs and is dead, as its checks say, is stopped where it is to run; then it counts as failed.
 // - A guest without an assignment is never touched, only reported: an empty ledger destroys nothing.
 
 import type { Assignment, GuestState } from '../../api/agent-protocol.ts';
@@ -50,11 +51,14 @@ export interface Observed {
   readonly damaged?: boolean;
   /** It has other volumes than it is to have, or has them otherwise. */
   readonly otherVolumes?: boolean;
+  /** It runs, and its checks say that it is to be ended. */
+  readonly dead?: boolean;
 }
 
 export function planFor(desired: Desired | undefined, observed: Observed | undefined): Action {
   if (desired === undefined) return observed === undefined ? 'none' : 'report-unknown';
   const column = columnOf(desired, observed);
+  if (observed?.dead === true && (desired.want === 'running' || desired.want === 'suspended')) return 'stop';
   const action = table[desired.want][column];
   const here = column !== 'nothing' && column !== 'older' && column !== 'newer' && column !== 'damaged';
   const mayChange = desired.want !== 'kept' && here && (action === 'none' || action === 'start');

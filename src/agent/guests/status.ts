@@ -5,6 +5,7 @@ import type { Assignment, GuestStatus } from '../../api/agent-protocol.ts';
 import { guestMessageLengthMax } from '../../api/resources/instance.ts';
 import type { Guest } from '../drivers/driver.ts';
 import type { GuestFailure, LedgerEntry } from '../ledger/ledger.ts';
+import { deadOf } from './checks/guest-checks.ts';
 import { isOver, isToBeOn, isUnfinished, isUp } from './guest-state.ts';
 import { seenGuests } from './observe.ts';
 import type { GuestParts } from './parts.ts';
@@ -41,16 +42,29 @@ function statusWithoutRun(parts: GuestParts, entry: LedgerEntry): ReportedStatus
   if (damaged !== undefined) return statusOfGuest(damaged);
   const guest = guests.find((each) => each.incarnation === incarnation);
   if (entry.failure !== undefined && !isUp(guest)) return failedStatus(guest, entry.failure, entry.assignment);
+  const dead = deadOf(entry, guest);
+  if (dead !== undefined && !isUp(guest)) return failedStatus(guest, dead, entry.assignment);
   const newest = ledger.newestOf(instanceId)?.assignment.incarnation === incarnation;
   const waits = newest ? notes.waitOf(instanceId) : undefined;
   if (waits) return waitingStatus(guest, entry.assignment.want, waits);
   // Reported as stopped, its room would be given away, although it runs the next moment.
   // And a guest that starts again is not as it was, and not yet what it will be.
   if (guest && isOver(guest) && notes.operations.get(instanceId)?.kind === 'start') return undefined;
-  if (guest !== undefined) return statusOfGuest(guest);
+  if (guest !== undefined) return withChecks(parts, entry, guest);
   const nothing = notes.settledOf(instanceId, incarnation);
   if (nothing === 'absent') return { state: 'absent' };
   return nothing === 'stopped' ? { state: 'stopped', ready: false, ports: [], phases: [] } : undefined;
+}
+
+/** Where the checks of a guest say whether it is ready, its own word does not count. */
+function withChecks({ checks }: GuestParts, entry: LedgerEntry, guest: Guest): GuestStatus {
+  const status = statusOfGuest(guest);
+  if (entry.assignment.checks === undefined || !isUp(guest)) return status;
+  const dead = deadOf(entry, guest);
+  if (dead !== undefined) return { ...status, ready: false, reason: dead.code, message: dead.message };
+  const ready = checks.readyOf(entry, guest) ?? guest.ready;
+  const failing = ready ? undefined : checks.failingOf(entry, guest);
+  return { ...status, ready, ...(failing === undefined ? {} : { failing }) };
 }
 
 function statusOfGuest(guest: Guest): GuestStatus {

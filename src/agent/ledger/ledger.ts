@@ -4,6 +4,7 @@
 import { type Static, Type } from 'typebox';
 import { Assignment, type AssignmentEvent, VolumeAssignment } from '../../api/agent-protocol.ts';
 import { matches } from '../../api/parse.ts';
+import { FailingCheck } from '../../api/resources/check.ts';
 import { type Buggify, neverBuggify } from '../../base/buggify.ts';
 import { withoutValues } from '../guests/secret-values.ts';
 import { type Clock, sleep } from '../../base/clock.ts';
@@ -28,7 +29,21 @@ export interface GuestFailure {
 export interface LedgerEntry {
   readonly assignment: Assignment;
   readonly failure?: GuestFailure;
+  /** What the checks of a run of its guest have shown. */
+  readonly checks?: ChecksShown;
 }
+
+const ChecksShown = Type.Object(
+  {
+    /** `startedAtMs` of that run. */
+    runAtMs: Type.Number(),
+    started: Type.Boolean(),
+    passing: Type.Boolean(),
+    dead: Type.Optional(FailingCheck),
+  },
+  { additionalProperties: false },
+);
+export type ChecksShown = Static<typeof ChecksShown>;
 
 /** By id. */
 export interface LedgerChange {
@@ -52,6 +67,7 @@ export interface Ledger {
   /** The volume was here, whole: kept as long as the control plane speaks of it. */
   noteVolumeMade(volumeId: string): void;
   setFailure(entry: LedgerEntry, failure: GuestFailure | undefined): void;
+  noteChecks(entry: LedgerEntry, shown: ChecksShown): void;
   /** Resolves when all that was taken in before is on disk, or cannot be written. */
   flush(): Promise<void>;
   close(): Promise<void>;
@@ -75,6 +91,7 @@ const Stored = Type.Object(
           failure: Type.Optional(
             Type.Object({ code: Type.String(), message: Type.String() }, { additionalProperties: false }),
           ),
+          checks: Type.Optional(ChecksShown),
         },
         { additionalProperties: false },
       ),
@@ -271,7 +288,14 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     setFailure({ assignment }, failure) {
       const known = find(assignment.instanceId, assignment.incarnation);
       if (known === undefined) return; // forgotten meanwhile
-      keep({ assignment: known.assignment, ...(failure ? { failure } : {}) });
+      const { failure: _failure, ...rest } = known;
+      keep({ ...rest, ...(failure ? { failure } : {}) });
+      save();
+    },
+    noteChecks({ assignment }, checks) {
+      const known = find(assignment.instanceId, assignment.incarnation);
+      if (known === undefined) return; // forgotten meanwhile
+      keep({ ...known, checks });
       save();
     },
     async flush() {
@@ -287,7 +311,11 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
 /** A failure is of the run that was ordered when it came. */
 function withAssignment(known: LedgerEntry | undefined, assignment: Assignment): LedgerEntry {
   const sameOrder = known?.assignment.startAgain?.order === assignment.startAgain?.order;
-  return known?.failure !== undefined && sameOrder ? { assignment, failure: known.failure } : { assignment };
+  return {
+    assignment,
+    ...(known?.failure !== undefined && sameOrder ? { failure: known.failure } : {}),
+    ...(known?.checks === undefined ? {} : { checks: known.checks }),
+  };
 }
 
 function nameOf({ instanceId, incarnation }: { readonly instanceId: string; readonly incarnation: number }): string {

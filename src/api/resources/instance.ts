@@ -1,6 +1,7 @@
 // Instance: one guest on one host. `spec` is its owner's request; `status` is its current state.
 
 import { type Static, Type } from 'typebox';
+import { Checks, FailingCheck } from './check.ts';
 import { Container, containersMax } from './container.ts';
 import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './guest.ts';
 import { Gpus, hostRuleFields } from './host-rules.ts';
@@ -120,6 +121,12 @@ export const InstanceSpec = Type.Object(
           "for a container image: its containers, which share a network; the first has the instance's ports; default: one container of the image, called main",
       }),
     ),
+    checks: Type.Optional(
+      Type.Unsafe<Checks>({
+        ...Checks,
+        description: 'how its host finds out that it has started, is ready and is alive',
+      }),
+    ),
     imageCredentials: Type.Optional(imageCredentials),
     volumes: Type.Optional(
       Type.Array(
@@ -186,6 +193,9 @@ export const GuestStatus = Type.Object(
   {
     state: GuestState,
     ready: Type.Boolean(),
+    failing: Type.Optional(
+      Type.Unsafe<FailingCheck>({ ...FailingCheck, description: 'the check that it does not pass' }),
+    ),
     reason: Type.Optional(Type.String({ maxLength: 64 })),
     message: Type.Optional(Type.String({ maxLength: guestMessageLengthMax })),
     address: Type.Optional(Type.String({ maxLength: 64 })),

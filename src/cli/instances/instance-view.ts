@@ -62,7 +62,7 @@ export function reasonOf(instance: Instance): string {
     case 'Running':
       if (status.guest?.reason !== undefined) return told(conditionOf(status.conditions, 'Running'), true);
       if (instance.spec.powerState === 'suspended') return status.guest?.progress ?? 'to be suspended';
-      return status.guest?.ready ? '' : 'booting';
+      return status.guest?.ready ? '' : (status.guest?.failing?.message ?? 'booting');
     case 'Suspended':
       return instance.spec.powerState === 'suspended' ? '' : 'to be resumed';
     case 'Stopped':

@@ -6,6 +6,7 @@ import { isRecord } from '../../base/is-record.ts';
 import type { Cli } from '../cli.ts';
 import { imageCredentialsOf } from '../options/image-credential-options.ts';
 import { type ContainerOptions, containersOf, fileSpecOf, withContainerOptions } from '../options/container-options.ts';
+import { checksOf, type HealthOptions, withHealthOptions } from '../options/health-options.ts';
 import { attempting, usageError } from '../exit-codes.ts';
 import { addressOf, portLines, stepsOf } from './instance-view.ts';
 import { type Format, fieldLines, printNames, printValue } from '../print/output.ts';
@@ -17,7 +18,7 @@ import { collect, parseDurationMs, parseInteger, parseLabels, parsePort, seconds
 import { untilReady, waitForInstance } from './wait.ts';
 
 /** The options for a new instance. */
-export interface SpecOptions extends PlaceOptions, ContainerOptions {
+export interface SpecOptions extends PlaceOptions, ContainerOptions, HealthOptions {
   readonly name?: string;
   readonly task?: string;
   readonly publish: readonly string[];
@@ -59,7 +60,7 @@ export function withSpecOptions(command: Command): Command {
     .option('-v, --volume <volume>', 'attach a volume; VOLUME:ro attaches it read-only; may be repeated', collect, [])
     .option('--hostname <hostname>', "the guest's own name; default: the instance's")
     .option('-l, --label <key=value>', 'label of the instance; may be repeated', collect, []);
-  return withPlaceOptions(command)
+  return withPlaceOptions(withHealthOptions(command))
     .option('--task <task>', 'use the resources that this task reserves, on its host: berth task ls')
     .option('--restart-policy <policy>', `${restartPolicies.join(' or ')}; default: Never`)
     .option('--priority <number>', 'queue priority, -1000 to 1000; higher values are placed first; default: 0')
@@ -133,6 +134,7 @@ export async function specOf(cli: Cli, image: string, options: SpecOptions): Pro
     placement,
     ...(await containersOf(cli, options)),
     ...imageCredentialsOf(options),
+    ...checksOf(options),
     ...(options.publish.length === 0 && 'ports' in file ? {} : { ports: options.publish.map(parsePort) }),
     ...(sshKeys.length === 0 && 'sshKeys' in file ? {} : { sshKeys }),
     ...(options.userData === undefined

@@ -2,6 +2,7 @@
 // people change: with `-o json` or `yaml` the API's paths stay.
 
 import type { Command } from 'commander';
+import { checkNames } from '../../api/resources/check.ts';
 
 interface Row {
   /** `[]` for any index. */
@@ -62,6 +63,15 @@ export const fieldRows: readonly Row[] = [
   row('spec.containers[].args', '--arg'),
   row('spec.containers[].env', '--env', keys),
   row('spec.volumes', '--volume', values),
+  ...checkNames.flatMap((name) => [
+    row(`spec.checks.${name}.tcp.port`, '--health-tcp'),
+    row(`spec.checks.${name}.http`, '--health-http'),
+    row(`spec.checks.${name}.exec`, '--health-exec'),
+    row(`spec.checks.${name}.image`, '--health-image'),
+    row(`spec.checks.${name}.periodMs`, '--health-period', { unit: 'ms' }),
+    row(`spec.checks.${name}.timeoutMs`, '--health-timeout', { unit: 'ms' }),
+    row(`spec.checks.${name}.failures`, '--health-failures'),
+  ]),
   row('spec.hostname', '--hostname'),
   row('spec.sshKeys', '--ssh-key'),
   row('spec.userData', '--user-data'),

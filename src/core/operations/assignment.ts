@@ -52,6 +52,7 @@ export function assignmentOf(
     ...(spec?.run ? { run: spec.run } : {}),
     ...(spec && image && isContainerImage(image.spec) ? { containers: containersOf(spec, image, imageByName) } : {}),
     ...(volumes.length > 0 ? { volumes } : {}),
+    ...(spec?.checks ? { checks: spec.checks } : {}),
     ...(spec?.imageCredentials ? { imageCredentials: spec.imageCredentials } : {}),
     ...(secrets === undefined ? {} : { secrets }),
     stopGraceMs: spec?.stopGraceMs ?? 0,

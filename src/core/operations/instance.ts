@@ -14,6 +14,7 @@ import { unchanged } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertAskable } from './askable.ts';
 import { attachToExisting, attachToNew } from './volumes/attach.ts';
+import { assertChecks } from './instances/checks.ts';
 import { assertRun } from './jobs/runnable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
@@ -30,6 +31,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   if (earlier) return earlier;
   assertAskable(snapshot, input);
   assertRun(snapshot, input.spec);
+  assertChecks(snapshot, input.spec);
   assertSecretsExist(snapshot, input.project, input.spec);
   if (input.spec.powerState === 'suspended')
     throw new ApiError('InvalidRequest', 'a new instance can be running or stopped; suspend it once it runs', {
@@ -102,6 +104,7 @@ const changeable: ReadonlySet<string> = new Set([
   'priority',
   'stopGraceMs',
   'volumes',
+  'checks',
 ]);
 
 export function replaceInstance(
@@ -118,6 +121,7 @@ export function replaceInstance(
   }
   const specChanged = !equalJson(value.spec, input.spec);
   if (specChanged) assertChangeable(value.spec, input.spec);
+  if (!equalJson(value.spec.checks, input.spec.checks)) assertChecks(snapshot, input.spec);
   if (input.spec.powerState === 'suspended' && value.spec.powerState !== 'suspended')
     assertSuspendable(snapshot, value);
   const sameLabels = equalJson(value.metadata.labels, input.labels);

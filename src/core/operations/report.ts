@@ -180,11 +180,20 @@ function fallbackOf(before: InstanceStatus, { reason, message }: GuestStatus): N
   return { type: 'Warning', reason, message: message ?? 'the guest runs under TCG' };
 }
 
+/** In this run of the guest. */
+function wasReady({ readyAtMs, runningAtMs = 0, guest }: InstanceStatus): boolean {
+  return guest !== undefined && isUp(guest) && readyAtMs !== undefined && readyAtMs >= runningAtMs;
+}
+
 /** An event for each step that users wait for; progress is not a step. */
 function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatus): NewEvent | undefined {
   const address = guest.address === undefined ? '' : ` at ${guest.address}`;
-  if (guest.ready && before.guest?.ready !== true) return { reason: 'Ready', message: `booted${address}` };
-  if (before.phase === after.phase) return undefined;
+  if (guest.ready && before.guest?.ready !== true)
+    return { reason: 'Ready', message: `${wasReady(before) ? 'ready again' : 'booted'}${address}` };
+  if (before.phase === after.phase) {
+    if (before.guest?.ready !== true || guest.failing === undefined) return undefined;
+    return { type: 'Warning', reason: 'NotReady', message: guest.failing.message };
+  }
   switch (after.phase) {
     case 'Running':
       return before.phase === 'Suspended'

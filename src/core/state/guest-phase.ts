@@ -85,12 +85,16 @@ export function guestConditions(guest: GuestStatus): NewCondition[] {
           type: 'Ready',
           status: 'False',
           // A running guest with a reason is not booting.
-          ...(guest.state === 'running' && guest.reason === undefined
-            ? { reason: 'Booting', message: 'the guest is booting' }
-            : why),
+          ...(guest.state === 'running' && guest.failing !== undefined
+            ? { reason: reasonByCheck[guest.failing.name], message: guest.failing.message }
+            : guest.state === 'running' && guest.reason === undefined
+              ? { reason: 'Booting', message: 'the guest is booting' }
+              : why),
         };
   return [running, ready];
 }
+
+const reasonByCheck = { startup: 'StartupCheck', readiness: 'ReadinessCheck', liveness: 'LivenessCheck' } as const;
 
 const reasonByState = {
   preparing: 'Preparing',

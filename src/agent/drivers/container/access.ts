@@ -8,10 +8,16 @@ import type { GuestsInside } from '../guest-life/hypervisor.ts';
 import { containerName } from './container-config.ts';
 import { copyCommand } from './copy.ts';
 import type { Engine } from './engine.ts';
+import { imageHealthOf as healthOf } from './group-state.ts';
 import { EngineError } from './engine-http.ts';
 import type { Execution } from './exec.ts';
 
-export function groupAccess(engine: Engine, { running }: GuestsInside): GuestAccess {
+/** `checkHealth` makes a health check that the engine does not make by itself. */
+export function groupAccess(
+  engine: Engine,
+  { running }: GuestsInside,
+  checkHealth: (container: string) => Promise<void> = () => Promise.resolve(),
+): GuestAccess {
   /** The engine's name of the requested container; default: the first container. */
   const containerOf = (instanceId: string, asked: string | undefined): string => {
     const names = running(instanceId).record.containers ?? [];
@@ -20,6 +26,11 @@ export function groupAccess(engine: Engine, { running }: GuestsInside): GuestAcc
     throw new DriverError('NotPossible', `it has no container "${name}"; it has: ${names.join(', ')}`);
   };
   return {
+    async imageHealth(instanceId, asked) {
+      const name = containerOf(instanceId, asked);
+      await checkHealth(name);
+      return healthOf(await engine.inspect(name));
+    },
     copy: (instanceId, { container, ...asked }) =>
       Promise.resolve(copyCommand(engine, { container: containerOf(instanceId, container), ...asked })),
     async exec(instanceId, { command, env = {}, terminal, workingDirectory, container, stdin }) {
@@ -67,6 +78,7 @@ function commandOf({ stream, errors, resize, exitCode }: Execution): GuestComman
     exit: exit.promise,
     // The engine cannot end a command; most commands end when their connection closes.
     kill: () => void stream.destroy(),
+    endable: false,
   };
 }
 

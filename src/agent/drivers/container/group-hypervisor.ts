@@ -74,7 +74,7 @@ export class GroupHypervisor implements Hypervisor {
   }
 
   access(inside: GuestsInside): GuestAccess {
-    return groupAccess(this.#engine, inside);
+    return groupAccess(this.#engine, inside, (container) => this.#checkHealth(container));
   }
 
   async make(call: MakeCall): Promise<void> {

@@ -5,6 +5,7 @@
 //                                               └─► failing, as soon as one failed ─► failed, when the others have ended too
 
 import type { RunEnd, Trouble } from '../guest-life/hypervisor.ts';
+import type { ImageHealth } from '../access.ts';
 import type { EngineContainer } from './engine-answers.ts';
 
 export interface SeenContainer {
@@ -107,6 +108,12 @@ function healthOf(container: EngineContainer | null): 'none' | 'unchecked' | 'he
   if (test === null || test.length === 0 || test[0] === 'NONE') return 'none';
   const status = container.State.Health?.Status;
   return status === 'healthy' || status === 'unhealthy' ? status : 'unchecked';
+}
+
+/** For a check of the instance's owner. */
+export function imageHealthOf(container: EngineContainer | null): ImageHealth {
+  const health = healthOf(container);
+  return health === 'unchecked' ? 'starting' : health;
 }
 
 function addressOf(container: EngineContainer | null): string | undefined {

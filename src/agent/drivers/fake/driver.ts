@@ -46,7 +46,10 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
       resume: (instanceId) => hands.inLine(instanceId, () => setSuspended(hands, 'resume', instanceId)),
     },
     volumes: guestVolumes(hands),
-    access: { openRunner: async (instanceId) => openRunnerPort(hands, instanceId) },
+    access: {
+      openRunner: async (instanceId) => openRunnerPort(hands, instanceId),
+      reach: async (instanceId, port) => assertListens(hands.here('reach', instanceId), port),
+    },
     close: async () => hands.close(),
   };
 }
@@ -94,6 +97,11 @@ function lifeOfGuests(parts: Creation): Pick<Driver, 'create' | 'start' | 'stop'
       });
     },
   };
+}
+
+/** A guest that has booted listens at every port. */
+function assertListens({ instanceId, running, ready }: FakeGuest, port: number): void {
+  if (!running || !ready) throw new DriverError('NotPossible', `port ${port} of ${instanceId} accepts no connection`);
 }
 
 function readConsole(guest: FakeGuest, offset: number, limit: number): LogChunk {

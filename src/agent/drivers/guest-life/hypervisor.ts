@@ -98,6 +98,8 @@ export interface Run {
   end(): Promise<void>;
   /** A TCP connection to a port of it, also one that is not published. Absent where there is no such way. */
   dial?(port: number): Promise<Duplex>;
+  /** Resolves once the guest has accepted a connection at this port. Absent: one by `dial` that it does not accept is refused, or closed at once. */
+  reach?(port: number, signal: AbortSignal): Promise<void>;
   /** Present where the hypervisor can. */
   readonly suspension?: RunSuspension;
   /** Present where the hypervisor has them. */

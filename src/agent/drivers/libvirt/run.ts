@@ -90,6 +90,7 @@ class DomainSupervision {
     this.#disk = watchDisk({ directory, session, clock, prng, log, signal });
     this.#disk.listen((trouble) => this.#troubles.disk(trouble));
     this.#forwards = createForwards({
+      clock,
       netdev,
       monitor: (line) => connection.apart((libvirt) => libvirt.monitor(domain, line)),
       log,
@@ -119,6 +120,7 @@ class DomainSupervision {
       guestEnded: this.#guestEnded.promise,
       onTrouble: (listener) => this.#troubles.listen(listener),
       dial: (port) => this.#dial(port),
+      ...(this.#options.network === userNetwork ? { reach: this.#forwards.reach } : {}),
       onAddress: (listener) => this.#address.onFound(listener),
       currentAddress: () => this.#address.current(),
       suspension: this.#suspension,

@@ -82,7 +82,7 @@ class QemuSupervision {
     this.#options = options;
     this.#hypervisor = hypervisor;
     this.#exit = exit;
-    this.#forwards = createForwards({ netdev: 'net0', monitor: (line) => this.#monitor(line), log });
+    this.#forwards = createForwards({ netdev: 'net0', monitor: (line) => this.#monitor(line), clock, log });
     if (left !== undefined) void this.#connected.promise.then(() => this.#forwards.closeLeft(left));
     this.#volumes = createQemuVolumes({
       session: () => this.#session(),
@@ -123,6 +123,7 @@ class QemuSupervision {
       describe: () => describeQemu(this.#hypervisor, this.#qmp),
       end: () => this.#end(),
       dial: this.#forwards.dial,
+      reach: this.#forwards.reach,
       suspension: this.#suspension,
       volumes: this.#volumes,
       powerDown: () => this.#powerDown(),

@@ -6,6 +6,7 @@ import { drained } from '../../../../base/drained.ts';
 import type { GuestAccess } from '../../access.ts';
 import { DriverError } from '../../../host/driver-error.ts';
 import { connectTcp } from './connect-tcp.ts';
+import { assertStaysOpen } from './stays-open.ts';
 import { watchFile } from './console-log.ts';
 import { runByGuestAgent } from './guest-exec.ts';
 import { guestFiles } from '../guest-files.ts';
@@ -31,6 +32,7 @@ export function accessTo(hands: Hands): GuestAccess {
       });
     },
     dial: (instanceId, port) => dial(inside, instanceId, port),
+    reach: (instanceId, port, signal) => reach(hands, { inside, instanceId, port, signal }),
     ...(hypervisor.socketOf === undefined ? {} : bySockets(hands)),
     ...hypervisor.access?.(inside),
   };
@@ -45,6 +47,20 @@ async function dial({ running, bindAddress }: GuestsInside, instanceId: string, 
     throw new DriverError('NotPossible', `port ${port} of the guest cannot be reached: publish it`);
   const host = bindAddress === '0.0.0.0' ? '127.0.0.1' : bindAddress;
   return connectTcp({ host, port: published.hostPort }, `port ${port} of the guest`);
+}
+
+interface Reach {
+  readonly inside: GuestsInside;
+  readonly instanceId: string;
+  readonly port: number;
+  readonly signal: AbortSignal;
+}
+
+async function reach({ clock }: Hands, { inside, instanceId, port, signal }: Reach): Promise<void> {
+  const { run } = inside.running(instanceId);
+  if (run.reach !== undefined) return run.reach(port, signal);
+  const stream = await dial(inside, instanceId, port);
+  await assertStaysOpen(stream, clock, signal, `port ${port} of the guest`);
 }
 
 function bySockets(hands: Hands): GuestAccess {

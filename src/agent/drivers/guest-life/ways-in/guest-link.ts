@@ -62,7 +62,7 @@ function targetOf({ record: { network } }: Machine): (() => Promise<string>) | u
 
 function linked({ record: { network } }: Machine, run: Run, forwarder?: PortForwarder): Run {
   if (network === undefined) return run;
-  const { dial: _byHypervisor, onAddress: _inItsNetworks, ...rest } = run;
+  const { dial: _byHypervisor, reach: _alsoByHypervisor, onAddress: _inItsNetworks, ...rest } = run;
   const ended = run.ended.then(async (end) => {
     await forwarder?.close();
     return end;

@@ -1,0 +1,162 @@
+// Health checks as users ask for them: server, agent and command line as processes, a real podman, and the tiny image in a real QEMU.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Instance } from '../src/api/resources/instance.ts';
+import {
+  startPodman,
+  type TestPodman,
+  whyNoExecution,
+  whyNoPodman,
+} from '../src/agent/drivers/container/test-podman.ts';
+import { type Fleet, runBerth, startFleet } from './processes.ts';
+import { tinyImage } from './tiny-image.ts';
+
+const readyCondition = ({ status }: Instance) => status.conditions.find(({ type }) => type === 'Ready');
+
+async function berth(fleet: Fleet, ...argv: string[]): Promise<string> {
+  const { stdout, stderr, code } = await runBerth(argv, fleet.environment);
+  if (code !== 0) throw new Error(`berth ${argv.join(' ')} ended with ${code}: ${stderr}`);
+  return stdout;
+}
+
+const why = whyNoPodman();
+const enters = whyNoExecution();
+
+describe.skipIf(why !== undefined)(`the checks of containers${why === undefined ? '' : ` (${why})`}`, () => {
+  let directory: string;
+  let podman: TestPodman;
+  let fleet: Fleet;
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'berth-checks-'));
+    podman = await startPodman();
+    // It listens as soon as a file is there, and no more without it.
+    const script = `mkdir -p /www; echo hello >/www/index.html; touch "/\${OPEN:-none}"
+while true; do
+  while ! test -e /open; do sleep 0.1; done; httpd -p 80 -h /www
+  while test -e /open; do sleep 0.1; done; kill $(pidof httpd)
+done`;
+    await podman.load([{ name: 'door', script, healthCheck: 'test -e /open' }]);
+    fleet = await startFleet(join(directory, 'fleet'), {
+      drivers: ['container'],
+      containerEngine: `unix://${podman.socketPath}`,
+    });
+    await berth(
+      fleet,
+      'image',
+      'add',
+      'door',
+      '--source',
+      'docker://localhost/door:1',
+      '--cpus',
+      '1',
+      '--memory',
+      '64MiB',
+    );
+  });
+  afterAll(async () => {
+    await fleet.removeAll();
+    await fleet.stop();
+    await podman.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  it('a port that answers makes a container ready', async () => {
+    const said = await berth(
+      fleet,
+      ...['run', 'door', '--name', 'open', '--env', 'OPEN=open', '--wait', '--timeout', '60s'],
+      ...['--publish', '80', '--health-tcp', '80', '--health-period', '1s'],
+    );
+    expect(said).toMatch(/^open is ready/);
+  });
+
+  it.each([
+    ['a published port', ['--publish', '80']],
+    ['a port that is not published', []],
+  ])('%s that refuses keeps it from being ready, and says why', async (_, publish) => {
+    const name = `shut-${publish.length}`;
+    await berth(
+      fleet,
+      ...[
+        'run',
+        'door',
+        '--name',
+        name,
+        ...publish,
+        '--health-tcp',
+        '80',
+        '--health-period',
+        '1s',
+        '--health-failures',
+        '2',
+      ],
+    );
+    const shut = await fleet.until(name, (each) => readyCondition(each)?.message.includes('failed') === true);
+    expect(shut.status).toMatchObject({ phase: 'Running', guest: { ready: false, failing: { name: 'readiness' } } });
+    expect(readyCondition(shut)).toMatchObject({ status: 'False', reason: 'ReadinessCheck' });
+    expect(await berth(fleet, 'ps')).toMatch(new RegExp(`${name} .*the readiness check failed: .*port 80`));
+  });
+
+  it.skipIf(enters !== undefined)(
+    `a port that closes takes a ready one off${enters ? ` (${enters})` : ''}`,
+    async () => {
+      await berth(
+        fleet,
+        ...['run', 'door', '--name', 'flap', '--env', 'OPEN=open', '--wait'],
+        ...['--health-http', '80/index.html', '--health-period', '1s', '--health-failures', '1'],
+      );
+      await berth(fleet, 'exec', 'flap', '--', '/bin/sh', '-c', 'rm /open');
+      await fleet.until('flap', ({ status }) => status.guest?.ready === false);
+      await berth(fleet, 'exec', 'flap', '--', '/bin/sh', '-c', 'touch /open');
+      await fleet.until('flap', ({ status }) => status.guest?.ready === true);
+      const events = await berth(fleet, 'events', 'flap');
+      expect(events).toMatch(/NotReady/);
+    },
+  );
+});
+
+describe('the checks of virtual machines', () => {
+  let directory: string;
+  let fleet: Fleet;
+
+  beforeAll(async () => {
+    const tiny = await tinyImage();
+    directory = await mkdtemp(join(tmpdir(), 'berth-checks-'));
+    fleet = await startFleet(directory);
+    await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: tiny.spec });
+  });
+  afterAll(async () => {
+    await fleet.removeAll();
+    await fleet.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  it('a published port counts only once the guest itself answers there', async () => {
+    await fleet.client.create('instance', {
+      metadata: { name: 'web' },
+      spec: {
+        ...{ image: 'tiny', cpus: 1, memoryMiB: 128, stopGraceMs: 1000 },
+        userData: '#!/bin/sh\n( while ! test -e /tmp/open; do sleep 0.1; done; httpd -p 8080 -h /var/www ) &\n',
+        ports: [{ guestPort: 8080, hostPort: 0, protocol: 'tcp' }],
+        checks: { readiness: { tcp: { port: 8080 }, periodMs: 1000, failures: 2 } },
+      },
+    });
+    const shut = await fleet.until('web', (each) => readyCondition(each)?.message.includes('failed') === true);
+    expect(shut.status).toMatchObject({ phase: 'Running', guest: { ready: false } });
+    // The guest has booted, and port 80 answers; port 8080 still does not.
+    await fleet.client.replace('instance', 'web', {
+      ...shut,
+      spec: { ...shut.spec, checks: { readiness: { http: { port: 80 }, periodMs: 1000 } } },
+    });
+    await fleet.until('web', ({ status }) => status.guest?.ready === true);
+    const open = await fleet.client.get('instance', 'web');
+    await fleet.client.replace('instance', 'web', {
+      ...open,
+      spec: { ...open.spec, checks: { readiness: { tcp: { port: 8080 }, periodMs: 1000, failures: 2 } } },
+    });
+    await fleet.until('web', ({ status }) => status.guest?.ready === false);
+  });
+});
