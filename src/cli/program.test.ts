@@ -952,7 +952,7 @@ describe('berth complete', () => {
   it('knows the drivers', async () =>
     expect(await offered('run', 'tiny', '--driver', '')).toEqual(expect.arrayContaining(['qemu', 'zones'])));
   it('knows the words that a description spells out', async () =>
-    expect(await offered('run', 'tiny', '--restart-policy', '')).toEqual(['Never', 'OnFailure']));
+    expect(await offered('run', 'tiny', '--restart-policy', '')).toEqual(['Never', 'OnFailure', 'Always']));
   it('knows the causes of retries', async () =>
     expect(await offered('job', 'run', '--retry-on', '')).toEqual(['infrastructure', 'failure']));
   it('knows the words that an option may be', async () =>
@@ -967,5 +967,13 @@ describe('berth complete', () => {
     [['image', 'add', '--default'], ['--default-user']],
   ])('knows the flags that begin so: %j', async (words, flags) => expect(await offered(...words)).toEqual(flags));
   it('knows the flags of a verb', async () =>
-    expect(await offered('run', '--res')).toEqual(['--resource', '--restart-policy']));
+    expect(await offered('run', '--res')).toEqual([
+      '--resource',
+      '--restart',
+      '--restart-policy',
+      '--restart-delay',
+      '--restart-delay-max',
+      '--restart-limit',
+      '--restart-disk',
+    ]));
 });

@@ -121,6 +121,7 @@ export function policyOf(config: ServerConfig): Policy {
     offlineAfterMs,
     heartbeatMs,
     restartDelayMs: config.restartDelayMs,
+    restartDelayMsMax: config.restartDelayMsMax,
     eventsKeptMs: config.eventsKeptMs,
     eventsMax: config.eventsMax,
     idempotencyKeptMs: config.idempotencyKeptMs,

@@ -157,6 +157,7 @@ export const ServerConfig = Type.Object(
       description: 'with several servers on one store, another takes over when the leader is silent for this long',
     }),
     restartDelayMs: Type.Integer({ default: 15_000, minimum: 0, maximum: 86_400_000 }),
+    restartDelayMsMax: Type.Integer({ default: 300_000, minimum: 0, maximum: 86_400_000 }),
     eventsKeptMs: Type.Integer({ default: 86_400_000, minimum: 60_000 }),
     eventsMax: Type.Integer({
       default: 50_000,

@@ -31,6 +31,40 @@ export const Gang = Type.Object(
   { ...closed, description: 'place it together with the others of this name, as soon as all exist and all fit' },
 );
 
+export const restartPolicies = ['Never', 'OnFailure', 'Always'] as const;
+
+export const restartDefaults = { healthyMs: 600_000 } as const;
+
+/** How a restart policy is carried out. */
+export const Restart = Type.Object(
+  {
+    delayMs: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 86_400_000,
+        description: 'before the first restart, doubled for each in a row; default: restartDelayMs of the server',
+      }),
+    ),
+    delayMsMax: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400_000, description: 'default: 300000' })),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 1_000_000, description: 'restarts in a row; default: no limit' }),
+    ),
+    healthyMs: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 86_400_000,
+        description: 'a guest that ran for so long ends a row of restarts; default: 600000',
+      }),
+    ),
+    disk: Type.Optional(
+      Type.Enum(['fresh', 'kept'], {
+        description: 'fresh: a new disk on any host; kept: its own disk, on the same host; default: fresh',
+      }),
+    ),
+  },
+  closed,
+);
+
 export const InstanceSpec = Type.Object(
   {
     image: DottedName,
@@ -64,7 +98,11 @@ export const InstanceSpec = Type.Object(
       default: 'running',
       description: 'suspended: its processors are halted and its memory is kept; only for a running instance',
     }),
-    restartPolicy: Type.Enum(['Never', 'OnFailure'], { default: 'Never' }),
+    restartPolicy: Type.Enum([...restartPolicies], {
+      default: 'Never',
+      description: 'OnFailure: when its guest failed; Always: also when its guest ended by itself',
+    }),
+    restart: Type.Optional(Restart),
     starts: Type.Optional(
       Type.Integer({
         minimum: 0,
@@ -217,7 +255,7 @@ export type GuestStatus = Static<typeof GuestStatus>;
 /** An order to start an ended guest again. It applies to that run only: the next end is final again. */
 export const StartAgain = Type.Object(
   {
-    order: Type.Integer({ minimum: 1, description: '`spec.starts` when it was given' }),
+    order: Type.Integer({ minimum: 1, description: 'grows with each order: `spec.starts` and restarts together' }),
     endedRunAtMs: Type.Number({ description: "the guest's `startedAtMs` in the previous run" }),
   },
   closed,
@@ -239,6 +277,16 @@ export const InstanceStatus = Type.Object(
     /** Grows by one with every placement; reports of other incarnations are refused. Never falls. */
     incarnation: Type.Integer({ minimum: 0 }),
     restartCount: Type.Integer({ minimum: 0 }),
+    /** Absent: none since its creation, or since its owner last started it. */
+    restarts: Type.Optional(
+      Type.Object(
+        {
+          inRow: Type.Integer({ minimum: 0, description: 'since its guest last ran long enough' }),
+          exhausted: Type.Optional(Type.Boolean({ description: 'their limit is reached' })),
+        },
+        closed,
+      ),
+    ),
     observedGeneration: Type.Integer({ minimum: 0 }),
     assigned: Type.Optional(Amounts),
     conditions: Type.Array(Condition),
@@ -251,7 +299,7 @@ export const InstanceStatus = Type.Object(
     scheduledAtMs: Type.Optional(Type.Integer()),
     runningAtMs: Type.Optional(Type.Integer()),
     readyAtMs: Type.Optional(Type.Integer()),
-    failedAtMs: Type.Optional(Type.Integer()),
+    failedAtMs: Type.Optional(Type.Integer({ description: 'also when its guest ended and is to restart' })),
   },
   closed,
 );

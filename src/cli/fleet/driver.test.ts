@@ -45,6 +45,7 @@ describe('berth driver ls', () => {
       volumes: false,
       suspends: false,
       runs: false,
+      checks: [],
       hosts: [
         { host: 'h1', available: false, reason: 'zoneadm is not installed' },
         { host: 'h2', available: true, accelerator: 'none', version: 'r151054' },

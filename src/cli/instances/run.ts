@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
+import { type RestartOptions, restartOf, withRestartOptions } from '../options/restart-options.ts';
 import { isRecord } from '../../base/is-record.ts';
 import type { Cli } from '../cli.ts';
 import { imageCredentialsOf } from '../options/image-credential-options.ts';
@@ -11,14 +12,14 @@ import { attempting, usageError } from '../exit-codes.ts';
 import { addressOf, portLines, stepsOf } from './instance-view.ts';
 import { type Format, fieldLines, printNames, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
-import { oneOf, type PlaceOptions, placeOf, withPlaceOptions, withRoomOptions } from '../options/place-options.ts';
+import { type PlaceOptions, placeOf, withPlaceOptions, withRoomOptions } from '../options/place-options.ts';
 import { readTextFile } from '../options/read-file.ts';
 import { openSession } from '../session.ts';
 import { collect, parseDurationMs, parseInteger, parseLabels, parsePort, seconds } from '../options/units.ts';
 import { untilReady, waitForInstance } from './wait.ts';
 
 /** The options for a new instance. */
-export interface SpecOptions extends PlaceOptions, ContainerOptions, HealthOptions {
+export interface SpecOptions extends PlaceOptions, ContainerOptions, HealthOptions, RestartOptions {
   readonly name?: string;
   readonly task?: string;
   readonly publish: readonly string[];
@@ -26,7 +27,6 @@ export interface SpecOptions extends PlaceOptions, ContainerOptions, HealthOptio
   readonly sshKey: readonly string[];
   readonly userData?: string;
   readonly hostname?: string;
-  readonly restartPolicy?: string;
   readonly priority?: string;
   readonly preempt?: true;
   readonly gang?: string;
@@ -40,8 +40,6 @@ interface RunOptions extends SpecOptions {
   readonly idempotencyKey?: string;
   readonly output: Format;
 }
-
-const restartPolicies = ['Never', 'OnFailure'] as const;
 
 /** The flags of `run`, shared by all commands that take the same spec. */
 export function withSpecOptions(command: Command): Command {
@@ -60,9 +58,8 @@ export function withSpecOptions(command: Command): Command {
     .option('-v, --volume <volume>', 'attach a volume; VOLUME:ro attaches it read-only; may be repeated', collect, [])
     .option('--hostname <hostname>', "the guest's own name; default: the instance's")
     .option('-l, --label <key=value>', 'label of the instance; may be repeated', collect, []);
-  return withPlaceOptions(withHealthOptions(command))
+  return withPlaceOptions(withRestartOptions(withHealthOptions(command)))
     .option('--task <task>', 'use the resources that this task reserves, on its host: berth task ls')
-    .option('--restart-policy <policy>', `${restartPolicies.join(' or ')}; default: Never`)
     .option('--priority <number>', 'queue priority, -1000 to 1000; higher values are placed first; default: 0')
     .option('--preempt', 'if it fits nowhere, preempt instances of lower priority')
     .option('--gang <name=size>', 'place it together with the others of this gang, all or none')
@@ -118,7 +115,6 @@ export function runCommand(cli: Cli): Command {
 }
 
 export async function specOf(cli: Cli, image: string, options: SpecOptions): Promise<Partial<InstanceSpec>> {
-  const { restartPolicy } = options;
   const sshKeys = (await Promise.all(options.sshKey.map((path) => publicKeys(cli, path)))).flat();
   const place = placeOf(options);
   const file = await fileSpecOf(cli, options.file);
@@ -135,15 +131,13 @@ export async function specOf(cli: Cli, image: string, options: SpecOptions): Pro
     ...(await containersOf(cli, options)),
     ...imageCredentialsOf(options),
     ...checksOf(options),
+    ...restartOf(options),
     ...(options.publish.length === 0 && 'ports' in file ? {} : { ports: options.publish.map(parsePort) }),
     ...(sshKeys.length === 0 && 'sshKeys' in file ? {} : { sshKeys }),
     ...(options.userData === undefined
       ? {}
       : { userData: await readTextFile(cli, options.userData, { what: 'user-data', bytesMax: 65_536 }) }),
     ...(options.hostname === undefined ? {} : { hostname: options.hostname }),
-    ...(restartPolicy === undefined
-      ? {}
-      : { restartPolicy: oneOf('--restart-policy', restartPolicy, restartPolicies) }),
     ...(options.priority === undefined
       ? {}
       : { priority: parseInteger('--priority', options.priority, { min: -1000, max: 1000 }) }),

@@ -2,6 +2,7 @@
 
 import type { Kind, ResourceByKind } from '../../api/resources/index.ts';
 import type { Instance } from '../../api/resources/instance.ts';
+import { isToRestart } from '../../api/restart-rule.ts';
 import type { Cli } from '../cli.ts';
 import { CommandError, exitCodes, Interrupted } from '../exit-codes.ts';
 import { follow } from '../print/follow.ts';
@@ -91,14 +92,15 @@ export function untilReady(name: string): Judge<'instance', Instance> {
   return (instance) => {
     if (!instance) return { failed: `instance "${name}" was removed before it was ready` };
     if (isReady(instance)) return { done: instance };
-    const { status, spec } = instance;
+    const { status } = instance;
     const why = reasonOf(instance);
     switch (status.phase) {
       case 'Failed':
         // The restart controller places it again.
-        if (spec.restartPolicy === 'OnFailure') return { waiting: `Failed, will be restarted: ${why}` };
+        if (isToRestart(instance)) return { waiting: `Failed, will be restarted: ${why}` };
         return { failed: `instance "${name}" failed: ${why}`, advice: `berth logs ${name}, berth events ${name}` };
       case 'Exited':
+        if (isToRestart(instance)) return { waiting: `Exited, will be restarted: ${why}` };
         return { failed: `instance "${name}" exited before it was ready: ${why}`, advice: `berth logs ${name}` };
       case 'Deleting':
         return { failed: `instance "${name}" is being removed` };
@@ -135,7 +137,7 @@ function untilUp(
     const why = reasonOf(instance);
     if (phase === wanted) return { done: instance };
     if (phase === 'Deleting') return { failed: `instance "${name}" is being removed` };
-    if (phase === 'Exited' || (phase === 'Failed' && instance.spec.restartPolicy !== 'OnFailure'))
+    if ((phase === 'Exited' || phase === 'Failed') && !isToRestart(instance))
       return { failed: `instance "${name}" ended before it was ${word}: ${why}`, advice: `berth events ${name}` };
     return { waiting: why === '' ? phase : `${phase}  ${why}` };
   };

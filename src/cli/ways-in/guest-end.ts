@@ -1,5 +1,6 @@
 // How an instance ended, for commands that need its guest: all give the same reason. It changes nothing.
 
+import { isToRestart } from '../../api/restart-rule.ts';
 import { ApiError, errorCodes } from '../../api/errors.ts';
 import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import { isRecord } from '../../base/is-record.ts';
@@ -20,7 +21,7 @@ export function endOf(instance: Instance): End | undefined {
   const { name } = metadata;
   switch (status.phase) {
     case 'Failed': {
-      const again = spec.restartPolicy === 'OnFailure' && isToBeOn(spec) ? ' and will be restarted' : '';
+      const again = isToRestart(instance) ? ' and will be restarted' : '';
       return {
         message: because(`instance "${name}" has failed${again}`, reasonOf(instance)),
         advice: `see: berth logs ${name}, berth events ${name}`,

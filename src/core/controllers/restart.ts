@@ -1,14 +1,16 @@
-// restart: a failed instance with policy OnFailure waits for its delay, then is placed again: new disk, any host
-// (S4.6).
+// restart: an instance whose guest failed, or with policy Always ended, waits for its delay, then starts again: on a new disk and any host
+// (S4.6), or on the disk it has. The delay doubles with each restart in a row; a guest that ran long enough begins a new row.
 
-import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
+import { type Instance, type InstanceStatus, restartDefaults } from '../../api/resources/instance.ts';
+import { isToRestart } from '../../api/restart-rule.ts';
+import { againOf } from '../operations/start-again.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
-import type { Context } from '../state/context.ts';
+import type { Context, Policy } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { mayRunUnseen } from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
-import type { Entry } from '../state/snapshot.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
 export const restart: Controller = {
@@ -19,43 +21,85 @@ export const restart: Controller = {
   reconcile(snapshot, key, ctx) {
     const instance = snapshot.get('instance', key);
     if (!instance || !wantsRestart(instance.value)) return emptyPlan;
-    const { restartDelayMs } = ctx.policy;
+    const { limit } = instance.value.spec.restart ?? {};
+    if (limit !== undefined && restartsInRow(instance.value) >= limit) return giveUp(instance, limit, ctx);
+    const restartDelayMs = restartDelayOf(instance.value, ctx.policy);
     const waitMs = (instance.value.status.failedAtMs ?? 0) + restartDelayMs - ctx.nowMs;
     // The time of the failure may come from a clock far ahead of this one, or this clock may have jumped: do not wait
     // for that.
-    if (waitMs <= 0 || waitMs > 2 * restartDelayMs) return placeAnew(instance, ctx);
+    if (waitMs <= 0 || waitMs > 2 * restartDelayMs) return startAnew(snapshot, instance, ctx);
     return { changes: [], requeueAfterMs: Math.min(waitMs, restartDelayMs) };
   },
 };
 
 function wantsRestart(instance: Instance): boolean {
-  const { spec, status, metadata } = instance;
-  if (status.phase !== 'Failed' || spec.restartPolicy !== 'OnFailure' || !isToBeOn(spec)) return false;
-  if (metadata.deletionRequestedAtMs !== undefined) return false;
-  return !(spec.exclusive && mayRunUnseen(instance)); // it waits for its host, for the host's removal, or for an operator
+  if (!isToRestart(instance)) return false;
+  // It waits for its host, for the host's removal, or for an operator. A disk that is to be kept is on that host as well.
+  const { exclusive, restart: how } = instance.spec;
+  return !((exclusive || how?.disk === 'kept') && mayRunUnseen(instance));
 }
 
-function placeAnew(instance: Entry<Instance>, ctx: Context): Plan {
+/** Before the next restart of an instance that has ended. */
+export function restartDelayOf(instance: Instance, policy: Policy): number {
+  const { delayMs = policy.restartDelayMs, delayMsMax = policy.restartDelayMsMax } = instance.spec.restart ?? {};
+  const most = Math.max(delayMs, delayMsMax);
+  return Math.min(delayMs * 2 ** Math.min(restartsInRow(instance), doublingsMax), most);
+}
+
+const doublingsMax = 30;
+
+/** Restarts since its guest last ran long enough. */
+function restartsInRow({ spec, status }: Instance): number {
+  const { runningAtMs, failedAtMs, restarts } = status;
+  if (restarts === undefined) return 0;
+  const { healthyMs = restartDefaults.healthyMs } = spec.restart ?? {};
+  const ran = runningAtMs === undefined || failedAtMs === undefined ? 0 : failedAtMs - runningAtMs;
+  return ran >= healthyMs ? 0 : restarts.inRow;
+}
+
+function giveUp(instance: Entry<Instance>, limit: number, ctx: Context): Plan {
   const { status } = instance.value;
-  const { host, guest: _guest, report: _report, assigned: _assigned, ...kept } = status;
-  const restartCount = status.restartCount + 1;
-  const message = `restart ${restartCount} after: ${conditionOf(status.conditions, 'Running')?.message ?? 'a failure'}`;
+  const message = `not restarted: its limit of ${limit} restarts in a row is reached; "berth start" begins again`;
+  const restarts = { inRow: restartsInRow(instance.value), exhausted: true };
   return {
     changes: [
-      instanceStatusChange(instance, {
-        ...kept,
-        phase: 'Pending',
-        restartCount,
-        conditions: withConditions(
-          status.conditions,
-          [
-            { type: 'Scheduled', status: 'False', reason: 'Restarting', message },
-            { type: 'Running', status: 'False', reason: 'Restarting', message },
-          ],
-          ctx.nowMs,
-        ),
-      }),
-      eventChange(instance.value, { reason: 'Restarting', message, ...(host === undefined ? {} : { host }) }, ctx),
+      instanceStatusChange(instance, { ...status, restarts }),
+      eventChange(instance.value, { type: 'Warning', reason: 'RestartLimit', message }, ctx),
     ],
+  };
+}
+
+function startAnew(snapshot: Snapshot, instance: Entry<Instance>, ctx: Context): Plan {
+  const { value } = instance;
+  const restartCount = value.status.restartCount + 1;
+  const counted: Instance = {
+    ...value,
+    status: { ...value.status, restartCount, restarts: { inRow: restartsInRow(value) + 1 } },
+  };
+  const message = `restart ${restartCount} after: ${conditionOf(value.status.conditions, 'Running')?.message ?? 'a failure'}`;
+  const again = value.spec.restart?.disk === 'kept' ? againOf(snapshot, counted, value.spec, ctx) : undefined;
+  const status = again !== undefined && 'status' in again ? again.status : placedAnew(counted.status, message, ctx);
+  const { host } = value.status;
+  return {
+    changes: [
+      instanceStatusChange(instance, status),
+      eventChange(value, { reason: 'Restarting', message, ...(host === undefined ? {} : { host }) }, ctx),
+    ],
+  };
+}
+
+function placedAnew(status: InstanceStatus, message: string, ctx: Context): InstanceStatus {
+  const { host: _host, guest: _guest, report: _report, assigned: _assigned, ...kept } = status;
+  return {
+    ...kept,
+    phase: 'Pending',
+    conditions: withConditions(
+      status.conditions,
+      [
+        { type: 'Scheduled', status: 'False', reason: 'Restarting', message },
+        { type: 'Running', status: 'False', reason: 'Restarting', message },
+      ],
+      ctx.nowMs,
+    ),
   };
 }

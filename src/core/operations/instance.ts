@@ -100,6 +100,7 @@ function freeName(snapshot: Snapshot, project: string, image: string, ctx: Conte
 const changeable: ReadonlySet<string> = new Set([
   'powerState',
   'restartPolicy',
+  'restart',
   'starts',
   'priority',
   'stopGraceMs',

@@ -137,6 +137,11 @@ function restsNow(instance: Instance, guest: GuestStatus, report: Report): boole
   return guest.state === 'stopped' && !isToBeOn(spec) && report.observedGeneration >= metadata.generation;
 }
 
+/** A guest that ended by itself counts as failed where it is to restart. */
+function endsNow({ spec, status }: Instance, phase: InstanceStatus['phase']): boolean {
+  return phase !== status.phase && (phase === 'Failed' || (phase === 'Exited' && spec.restartPolicy === 'Always'));
+}
+
 const overSinceRestore: NewCondition = {
   type: 'Running',
   status: 'False',
@@ -170,7 +175,7 @@ function nextStatus(
     ),
     ...(isUp(guest) && !(status.guest && isUp(status.guest)) ? { runningAtMs: ctx.nowMs } : {}),
     ...(guest.ready && status.guest?.ready !== true ? { readyAtMs: ctx.nowMs } : {}),
-    ...(phase === 'Failed' && status.phase !== 'Failed' ? { failedAtMs: ctx.nowMs } : {}),
+    ...(endsNow(instance, phase) ? { failedAtMs: ctx.nowMs } : {}),
   };
 }
 

@@ -15,34 +15,44 @@ interface StartAgain {
   readonly event: NewEvent;
 }
 
-/** Undefined: it has not ended. Throws `Conflict` when it cannot start again. */
+/** On order of its owner, which ends a row of restarts. Undefined: it has not ended. Throws `Conflict` when it cannot start again. */
 export function startAgain(
   snapshot: Snapshot,
   instance: Instance,
   wanted: InstanceSpec,
   ctx: Context,
 ): StartAgain | undefined {
-  const { metadata, status } = instance;
+  const { restarts: _restarts, ...status } = instance.status;
   if (status.phase !== 'Exited' && status.phase !== 'Failed') return undefined;
+  const again = againOf(snapshot, { ...instance, status }, wanted, ctx);
+  if (!('refused' in again)) return again;
+  throw new ApiError('Conflict', `instance "${instance.metadata.name}" cannot start again: ${again.refused}`);
+}
+
+/** For an instance that has ended. */
+export function againOf(
+  snapshot: Snapshot,
+  instance: Instance,
+  wanted: InstanceSpec,
+  ctx: Context,
+): StartAgain | { readonly refused: string } {
+  const { metadata, status } = instance;
   const ended = conditionOf(status.conditions, 'Running')?.message ?? 'it ended';
-  const refuse = (why: string): never => {
-    throw new ApiError('Conflict', `instance "${metadata.name}" cannot start again: ${why}`);
-  };
-  if (mayRunUnseen(instance)) return refuse(`${ended}; its guest may still run`);
+  if (mayRunUnseen(instance)) return { refused: `${ended}; its guest may still run` };
   const { guest } = status;
-  if (guest?.reason === recordDamaged) return refuse(ended);
+  if (guest?.reason === recordDamaged) return { refused: ended };
   const ran = status.runningAtMs !== undefined || guest?.phases.some(({ name }) => name === 'start') === true;
   if (!ran) return { status: placedAgain(status, wanted, ended, ctx), event: news(ended) };
   const endedRunAtMs = guest?.startedAtMs ?? status.startAgain?.endedRunAtMs;
   const here = snapshot.get('allocation', keys.allocation(metadata.id, status.incarnation))?.value.host === status.host;
   if (!guest || !here || endedRunAtMs === undefined)
-    return refuse(`${ended}; its disk no longer exists, so remove it and run a new one`);
+    return { refused: `${ended}; its disk no longer exists, so remove it and run a new one` };
   return {
     status: {
       ...status,
       phase: 'Stopped',
       guest: putBehind(guest),
-      startAgain: { order: wanted.starts ?? 0, endedRunAtMs },
+      startAgain: { order: (wanted.starts ?? 0) + status.restartCount, endedRunAtMs },
       conditions: conditionsAfter(status, { scheduled: false, ended }, ctx),
     },
     event: { ...news(ended), ...(status.host === undefined ? {} : { host: status.host }) },

@@ -1,6 +1,7 @@
 // Gangs: instances of one project that are placed together, all or none. Which instances form a gang, and whether it
 // can be placed now.
 
+import { isToRestart } from '../../api/restart-rule.ts';
 import { ApiError } from '../../api/errors.ts';
 import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
@@ -66,9 +67,10 @@ class Gangs implements View {
   }
 }
 
-function isLiving({ metadata, spec, status }: Instance): boolean {
-  if (metadata.deletionRequestedAtMs !== undefined || status.phase === 'Exited') return false;
-  if (status.phase === 'Failed') return spec.restartPolicy === 'OnFailure';
+function isLiving(instance: Instance): boolean {
+  const { metadata, spec, status } = instance;
+  if (metadata.deletionRequestedAtMs !== undefined) return false;
+  if (status.phase === 'Exited' || status.phase === 'Failed') return isToRestart(instance);
   return isToBeOn(spec) || status.host !== undefined;
 }
 

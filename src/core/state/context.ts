@@ -8,8 +8,10 @@ export interface Policy {
   readonly offlineAfterMs: number;
   /** How often agents send a heartbeat. */
   readonly heartbeatMs: number;
-  /** Delay before a failed instance with restart policy OnFailure restarts. */
+  /** Delay before a failed instance with a restart policy restarts, the first time in a row. */
   readonly restartDelayMs: number;
+  /** Restarts in a row double the delay up to this. */
+  readonly restartDelayMsMax: number;
   /** How long events and idempotency records are kept. */
   readonly eventsKeptMs: number;
   readonly idempotencyKeptMs: number;
@@ -45,6 +47,7 @@ export const defaultPolicy: Policy = {
   offlineAfterMs: 60_000, // three minutes in Orchard, 60 s in Nova; six missed heartbeats here
   heartbeatMs: 10_000,
   restartDelayMs: 15_000,
+  restartDelayMsMax: 300_000,
   eventsKeptMs: 24 * 3_600_000,
   idempotencyKeptMs: 24 * 3_600_000, // longer than any queue redelivers a message
   eventsMax: 50_000, // some 25 MiB of data, and as much again for V8

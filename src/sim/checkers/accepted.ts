@@ -1,6 +1,7 @@
 // Invariant 3: every accepted create ends running, finished, failed with a reason, or waiting with a reason that is still true; none
 // is lost. An instance is removed only when its deletion was requested, and then it is removed.
 
+import { isToRestart } from '../../api/restart-rule.ts';
 import { seededPrng } from '../../base/prng.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { Cache } from '../../core/state/cache.ts';
@@ -156,13 +157,11 @@ function unrestOf(instance: Instance): string | undefined {
       // Its room was taken while it was stopped: it waits on its host, and says so.
       return spec.powerState === 'stopped' || saysWhyItWaits(instance) ? undefined : 'is stopped though it should run';
     case 'Exited':
-      return undefined;
+      return isToRestart(instance) ? 'has ended and is not restarted' : undefined;
     case 'Failed':
       if (!running?.reason || !running.message) return 'has failed without a reason';
       if (running.reason === 'HostLost') return 'is failed for the loss of a host that is back';
-      return spec.restartPolicy === 'OnFailure' && spec.powerState !== 'stopped'
-        ? 'has failed and is not restarted'
-        : undefined;
+      return isToRestart(instance) ? 'has failed and is not restarted' : undefined;
     case 'Pending':
       if (!saysWhyItWaits(instance)) return 'waits without saying why';
       return spec.powerState === 'stopped' ? 'waits for a host though it should be stopped' : undefined;

@@ -3,7 +3,7 @@
 
 import { garbage } from '../../core/controllers/garbage.ts';
 import { lostHost } from '../../core/controllers/lost-host.ts';
-import { restart } from '../../core/controllers/restart.ts';
+import { restart, restartDelayOf } from '../../core/controllers/restart.ts';
 import { Cache } from '../../core/state/cache.ts';
 import type { Context } from '../../core/state/context.ts';
 import { seededPrng } from '../../base/prng.ts';
@@ -35,7 +35,8 @@ export function dueChecker({ state, nowMs, policy }: Facts): Checker {
         cache.reset([...state.entries()], 1);
       }
       for (const controller of value.kind === 'instance' ? [restart, lostHost, garbage] : [garbage]) {
-        const delayMs = controller === restart ? restartDelays * policy.restartDelayMs : 0;
+        const delayMs =
+          controller === restart && value.kind === 'instance' ? restartDelays * restartDelayOf(value, policy) : 0;
         const { changes, requeueAfterMs } = controller.reconcile(cache, key, ctx);
         if (changes.length === 0 && requeueAfterMs === undefined) continue;
         const name = `${controller.name} ${key} ${revision}`;

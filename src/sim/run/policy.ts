@@ -20,6 +20,7 @@ export function policyOf(scenario: Scenario, size: 'small' | 'fleet'): Policy {
     heartbeatMs: scenario.heartbeatMs,
     offlineAfterMs: scenario.offlineAfterMs,
     restartDelayMs: scenario.restartDelayMs,
+    restartDelayMsMax: 2 * scenario.restartDelayMs, // runs are short
     ...(size === 'fleet' ? {} : lowLimits),
     ...scenario.limits,
   };
