@@ -154,6 +154,24 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./instances/rm.ts')).rmCommand,
   },
   {
+    name: 'extend',
+    group: daily,
+    summary: 'Give an instance that expires more time',
+    load: async () => (await import('./instances/extend.ts')).extendCommand,
+  },
+  {
+    name: 'protect',
+    group: daily,
+    summary: 'Protect instances from deletion',
+    load: async () => (await import('./instances/protect.ts')).protectCommand,
+  },
+  {
+    name: 'unprotect',
+    group: daily,
+    summary: 'Let protected instances be deleted again',
+    load: async () => (await import('./instances/protect.ts')).unprotectCommand,
+  },
+  {
     name: 'events',
     group: daily,
     summary: 'Show events',

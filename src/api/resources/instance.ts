@@ -25,6 +25,9 @@ const closed = { additionalProperties: false } as const;
 /** Per instance: virtual machines have few slots for disks. */
 export const instanceVolumesMax = 16;
 
+/** Ten years. */
+const lifetimeMsMax = 315_360_000_000;
+
 /** Instances of one project that are placed together, all or none. */
 export const Gang = Type.Object(
   { name: Name, size: Type.Integer({ minimum: 1, maximum: 256, description: 'number of its instances' }) },
@@ -175,6 +178,15 @@ export const InstanceSpec = Type.Object(
         { minItems: 1, maxItems: instanceVolumesMax, description: 'volumes to attach, in this order' },
       ),
     ),
+    ttlMs: Type.Optional(
+      Type.Integer({ minimum: 1000, maximum: lifetimeMsMax, description: 'delete it this long after its creation' }),
+    ),
+    expiresAtMs: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1, description: 'delete it at this time; not beside ttlMs' }),
+    ),
+    protected: Type.Optional(
+      Type.Boolean({ description: 'refuse its deletion, which it does not prevent otherwise; default: false' }),
+    ),
     hostname: Type.Optional(Name),
     sshKeys: Type.Array(
       Type.String({
@@ -294,6 +306,7 @@ export const InstanceStatus = Type.Object(
     nomination: Type.Optional(Type.Object({ host: Type.String(), untilMs: Type.Integer() }, closed)),
     guest: Type.Optional(GuestStatus),
     startAgain: Type.Optional(StartAgain),
+    expiryToldMs: Type.Optional(Type.Integer({ description: 'the expiry that its owner was told of' })),
     /** Of the newest accepted report: older ones change nothing. */
     report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),
     scheduledAtMs: Type.Optional(Type.Integer()),

@@ -1,6 +1,7 @@
 // `berth show NAME`: one instance on a page. `-o json|yaml` is for programs; secrets are shown by `berth get` only.
 
 import { Command } from 'commander';
+import { expiryOf } from '../../api/instances/lifetime.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Cli } from '../cli.ts';
 import { attempting } from '../exit-codes.ts';
@@ -26,6 +27,11 @@ export function showCommand(cli: Cli): Command {
     });
 }
 
+function expiryText(instance: Instance, nowMs: number): string | undefined {
+  const atMs = expiryOf(instance);
+  return atMs === undefined ? undefined : `${new Date(atMs).toISOString()}, in ${age(Math.max(0, atMs - nowMs))}`;
+}
+
 function instanceLines(instance: Instance, nowMs: number): string[] {
   const { metadata, spec, status } = instance;
   const cpus = status.assigned?.['VCPU'] ?? spec.cpus;
@@ -47,6 +53,8 @@ function instanceLines(instance: Instance, nowMs: number): string[] {
         ]),
         ...Object.entries(metadata.labels).map(([key, value]): [string, string] => ['label', `${key}=${value}`]),
         ['restarts', status.restartCount === 0 ? undefined : String(status.restartCount)],
+        ['expires', expiryText(instance, nowMs)],
+        ['protected', spec.protected === true ? 'from deletion' : undefined],
         ['age', age(nowMs - metadata.createdAtMs)],
         [
           'more',

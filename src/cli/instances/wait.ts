@@ -2,7 +2,7 @@
 
 import type { Kind, ResourceByKind } from '../../api/resources/index.ts';
 import type { Instance } from '../../api/resources/instance.ts';
-import { isToRestart } from '../../api/restart-rule.ts';
+import { isToRestart } from '../../api/instances/restart-rule.ts';
 import type { Cli } from '../cli.ts';
 import { CommandError, exitCodes, Interrupted } from '../exit-codes.ts';
 import { follow } from '../print/follow.ts';

@@ -56,7 +56,9 @@ export const fieldRows: readonly Row[] = [
   row('spec.placement.dedicated', '--dedicated'),
   row('spec.placement.weights', '--weight', keys),
   row('spec.placement.query', '--query'),
-  row('spec.ttlMs', '--for'),
+  row('spec.ttlMs', ['--for', '--ttl', '<duration>']),
+  row('spec.expiresAtMs', '--expires'),
+  row('spec.protected', '--protect'),
   // Instances.
   row('spec.ports', '--publish', values),
   row('spec.containers[].command', '--command'),

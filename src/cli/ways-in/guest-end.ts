@@ -1,6 +1,6 @@
 // How an instance ended, for commands that need its guest: all give the same reason. It changes nothing.
 
-import { isToRestart } from '../../api/restart-rule.ts';
+import { isToRestart } from '../../api/instances/restart-rule.ts';
 import { ApiError, errorCodes } from '../../api/errors.ts';
 import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import { isRecord } from '../../base/is-record.ts';

@@ -1,6 +1,7 @@
 // The controllers. A new one is a file and a line here.
 
 import type { Controller } from './controller.ts';
+import { expiry } from './expiry.ts';
 import { garbage } from './garbage.ts';
 import { hostHealth } from './host-health.ts';
 import { inventory } from './inventory.ts';
@@ -25,6 +26,7 @@ export const controllers: readonly Controller[] = [
   job,
   volume,
   garbage,
+  expiry,
   inventory,
   token,
 ];

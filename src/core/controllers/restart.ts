@@ -2,7 +2,7 @@
 // (S4.6), or on the disk it has. The delay doubles with each restart in a row; a guest that ran long enough begins a new row.
 
 import { type Instance, type InstanceStatus, restartDefaults } from '../../api/resources/instance.ts';
-import { isToRestart } from '../../api/restart-rule.ts';
+import { isToRestart } from '../../api/instances/restart-rule.ts';
 import { againOf } from '../operations/start-again.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context, Policy } from '../state/context.ts';

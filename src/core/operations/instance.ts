@@ -15,6 +15,7 @@ import type { Snapshot } from '../state/snapshot.ts';
 import { assertAskable } from './askable.ts';
 import { attachToExisting, attachToNew } from './volumes/attach.ts';
 import { assertChecks } from './instances/checks.ts';
+import { assertLifetime, sameLifetime } from './instances/lifetime.ts';
 import { assertRun } from './jobs/runnable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
@@ -32,6 +33,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   assertAskable(snapshot, input);
   assertRun(snapshot, input.spec);
   assertChecks(snapshot, input.spec);
+  assertLifetime(input.spec, { createdAtMs: ctx.nowMs, nowMs: ctx.nowMs });
   assertSecretsExist(snapshot, input.project, input.spec);
   if (input.spec.powerState === 'suspended')
     throw new ApiError('InvalidRequest', 'a new instance can be running or stopped; suspend it once it runs', {
@@ -106,6 +108,9 @@ const changeable: ReadonlySet<string> = new Set([
   'stopGraceMs',
   'volumes',
   'checks',
+  'ttlMs',
+  'expiresAtMs',
+  'protected',
 ]);
 
 export function replaceInstance(
@@ -123,6 +128,8 @@ export function replaceInstance(
   const specChanged = !equalJson(value.spec, input.spec);
   if (specChanged) assertChangeable(value.spec, input.spec);
   if (!equalJson(value.spec.checks, input.spec.checks)) assertChecks(snapshot, input.spec);
+  if (!sameLifetime(value.spec, input.spec))
+    assertLifetime(input.spec, { createdAtMs: value.metadata.createdAtMs, nowMs: ctx.nowMs });
   if (input.spec.powerState === 'suspended' && value.spec.powerState !== 'suspended')
     assertSuspendable(snapshot, value);
   const sameLabels = equalJson(value.metadata.labels, input.labels);

@@ -1,7 +1,7 @@
 // Gangs: instances of one project that are placed together, all or none. Which instances form a gang, and whether it
 // can be placed now.
 
-import { isToRestart } from '../../api/restart-rule.ts';
+import { isToRestart } from '../../api/instances/restart-rule.ts';
 import { ApiError } from '../../api/errors.ts';
 import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import { fleetOf } from '../scheduler/fleet.ts';

@@ -1,7 +1,7 @@
 // Invariant 3: every accepted create ends running, finished, failed with a reason, or waiting with a reason that is still true; none
 // is lost. An instance is removed only when its deletion was requested, and then it is removed.
 
-import { isToRestart } from '../../api/restart-rule.ts';
+import { isToRestart } from '../../api/instances/restart-rule.ts';
 import { seededPrng } from '../../base/prng.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { Cache } from '../../core/state/cache.ts';

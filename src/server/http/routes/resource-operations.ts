@@ -29,7 +29,8 @@ import {
   replacePlainResource,
 } from '../../../core/operations/plain-resource.ts';
 import { createHost, deleteHost, replaceHost } from '../../../core/operations/host.ts';
-import { createInstance, deleteInstance, replaceInstance } from '../../../core/operations/instance.ts';
+import { createInstance, replaceInstance } from '../../../core/operations/instance.ts';
+import { deleteByOwner } from '../../../core/operations/instances/delete-by-owner.ts';
 import { deleteJob } from '../../../core/operations/jobs/job.ts';
 import { submitJob } from '../../../core/operations/jobs/submit-job.ts';
 import { revokeToken } from '../../../core/operations/access/token.ts';
@@ -80,7 +81,7 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
       ),
     replace: (snapshot, input, ctx) =>
       replaceInstance(snapshot, { ...input, spec: parse(InstanceSpec, input.spec, 'spec') }, ctx),
-    delete: deleteInstance,
+    delete: deleteByOwner,
   },
   host: {
     create: (snapshot, input, ctx) =>
