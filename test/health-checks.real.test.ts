@@ -1,6 +1,6 @@
 // Health checks as users ask for them: server, agent and command line as processes, a real podman, and the tiny image in a real QEMU.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -14,6 +14,7 @@ import {
 import { type Fleet, runBerth, startFleet } from './processes.ts';
 import { tinyImage } from './tiny-image.ts';
 
+const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 const readyCondition = ({ status }: Instance) => status.conditions.find(({ type }) => type === 'Ready');
 
 async function berth(fleet: Fleet, ...argv: string[]): Promise<string> {
@@ -132,6 +133,21 @@ describe('the checks of virtual machines', () => {
     await fleet.removeAll();
     await fleet.stop();
     await rm(directory, { recursive: true, force: true });
+  });
+
+  it('are as the recipe in docs/health-checks.md says', async () => {
+    const document = await readFile(join(import.meta.dirname, '../docs/health-checks.md'), 'utf8');
+    const recipe = document.slice(document.indexOf('## Recipe'), document.indexOf('## What is attempted'));
+    const commands = [...recipe.matchAll(/```console\n([\s\S]*?)```/g)].flatMap(([, block = '']) =>
+      block.split(/^\$ berth /m).slice(1),
+    );
+    expect(commands).toHaveLength(6);
+    for (const command of commands) {
+      const [words = '', ...said] = command.trimEnd().split('\n');
+      if (words.startsWith('events')) await fleet.until('broken', ({ status }) => status.restarts?.exhausted === true);
+      const pattern = said.map((line) => line.split('...').map(escaped).join('[^]*')).join('\\s+');
+      expect(await berth(fleet, ...words.split(' '))).toMatch(new RegExp(`^${pattern}\\s*$`));
+    }
   });
 
   it('a published port counts only once the guest itself answers there', async () => {
