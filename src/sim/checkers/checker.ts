@@ -11,6 +11,7 @@ import type { Intents } from '../intents.ts';
 import type { JobRequests } from '../job-requests.ts';
 import type { MessageEvent } from '../world/broker/broker-parts.ts';
 import type { SimBroker } from '../world/broker/sim-broker.ts';
+import type { Delivery, FalseReceivers } from '../world/false-receivers.ts';
 
 export interface Facts {
   readonly state: CommittedState;
@@ -28,11 +29,17 @@ export interface Facts {
   /** When no heartbeat could be read: the store was down, or the only server was paused or flooded. The last may last on. */
   readonly deaf: () => readonly { readonly fromMs: number; readonly toMs: number }[];
   /** Control planes that are up, with their caches. */
-  readonly servers: () => readonly { readonly name: string; readonly cache: Cache }[];
+  readonly servers: () => readonly {
+    readonly name: string;
+    readonly cache: Cache;
+    readonly wallMs?: (() => number) | undefined;
+  }[];
   /** Of all control planes, in the order in which they started; grows during the run. */
   readonly serverLives?: readonly ServerLife[];
   /** Absent: there is no broker. */
   readonly messages?: MessageFacts | undefined;
+  /** Absent: there are no receivers of webhooks. */
+  readonly receivers?: ReceiverFacts | undefined;
   /** What the control planes have of the log of an instance's run. */
   readonly runLog?: (instanceId: string) => string;
 }
@@ -41,6 +48,8 @@ export interface MessageFacts {
   readonly requests: Pick<JobRequests, 'accepted' | 'of'>;
   readonly broker: Pick<SimBroker, 'ready' | 'stored' | 'storedResult' | 'resultsBound' | 'settings'>;
 }
+
+export type ReceiverFacts = Pick<FalseReceivers, 'takes'>;
 
 /** One life of one control plane. */
 export interface ServerLife {
@@ -85,6 +94,8 @@ export interface Checker {
   onMessage?(event: MessageEvent): string | undefined;
   /** Before a control plane handles a report. */
   onReport?(sent: SentReport): void;
+  /** A message of a webhook has reached its receiver. */
+  onDelivery?(delivery: Delivery): string | undefined;
   /** What is not as it must be at rest. Asked every few seconds from the end of the storm on. */
   unrest?(): Iterable<string>;
   /** Of what the last `unrest` found: what has taken so long that no later rest excuses it. */

@@ -7,6 +7,7 @@ import { capacityChecker } from './capacity.ts';
 import { churnChecker } from './churn.ts';
 import type { Checker, Facts } from './checker.ts';
 import { copiesChecker } from './copies.ts';
+import { deliveriesChecker } from './deliveries.ts';
 import { diskHeldChecker } from './disk-held.ts';
 import { dueChecker } from './due.ts';
 import { eligibleChecker } from './eligible.ts';
@@ -52,4 +53,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   jobsChecker,
   messagesChecker,
   logsChecker,
+  deliveriesChecker,
 ];

@@ -589,6 +589,42 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: 'attempts: status.attempts,',
   },
 
+  // ── news ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'delivery-under-way-forgotten',
+    reenacts: 'the position is written down before what was read is delivered: at most once, called at least once',
+    invariant: 4,
+    file: 'server/outbox/webhooks/deliveries.ts',
+    find: 'if (!pending.some((each) => each.event.id === event.id)) insert(pending, { event, attempts, nextAtMs: 0 });',
+    replace: 'if (attempts > 0) insert(pending, { event, attempts, nextAtMs: 0 });',
+  },
+  {
+    name: 'new-leader-begins-now',
+    reenacts: 'what happened between two senders is sent by neither',
+    invariant: 4,
+    file: 'server/outbox/webhooks/webhook-sender.ts',
+    find: 'const revision = known?.value.revision || (known ?? entry).revision;',
+    replace: 'const { revision } = parts.decider.cache;',
+  },
+  {
+    name: 'retry-lets-others-pass',
+    reenacts: 'an event that is tried again arrives after later ones of its object: "running" after "removed"',
+    invariant: 4,
+    file: 'server/outbox/webhooks/deliveries.ts',
+    find: 'this.#pending.some((each) => each.nextAtMs !== undefined && each.event.partitionkey === partitionkey);',
+    replace: 'false;',
+  },
+  {
+    name: 'one-event-stops-all',
+    reenacts: 'a receiver that refuses one event gets no other: head-of-line blocking',
+    invariant: 4,
+    file: 'server/outbox/webhooks/deliveries.ts',
+    find: 'if (this.#inFlight.size >= inFlightMax) return undefined;',
+    replace:
+      'if (this.#inFlight.size >= inFlightMax || this.#pending.some((each) => (each.nextAtMs ?? 0) > nowMs)) return undefined;',
+  },
+
   // ── rights ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   {

@@ -40,6 +40,7 @@ export class Phases {
 
   async #prepare(): Promise<void> {
     const { controlPlanes, hosts, workload, prng } = this.#world;
+    await this.#world.prepare();
     for (const server of controlPlanes) server.start();
     await this.#runUntil(workload.prepare(), prepareMs, 'preparing');
     for (const host of hosts) host.start();

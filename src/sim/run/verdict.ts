@@ -9,12 +9,13 @@ import type { Cache } from '../../core/state/cache.ts';
 import type { Policy } from '../../core/state/context.ts';
 import { keys } from '../../core/state/keys.ts';
 import type { Tally } from '../batch/tally.ts';
-import type { Cached, Checker, MessageFacts, ServerLife } from '../checkers/checker.ts';
+import type { Cached, Checker, MessageFacts, ReceiverFacts, ServerLife } from '../checkers/checker.ts';
 import { checkers as checkerFactories } from '../checkers/registry.ts';
 import type { createExcused } from '../excused.ts';
 import type { Commit, History } from '../history.ts';
 import type { Intents } from '../intents.ts';
 import type { MessageEvent } from '../world/broker/broker-parts.ts';
+import type { Delivery } from '../world/false-receivers.ts';
 import type { SeenRequest } from '../world/peer.ts';
 import type { Epilogue } from '../world/restore-epilogue.ts';
 import type { DeafTimes } from './deaf-times.ts';
@@ -45,9 +46,14 @@ export interface VerdictOptions {
   readonly dead: ReadonlySet<string>;
   readonly deafTimes: DeafTimes;
   readonly serverLives: readonly ServerLife[];
-  readonly servers: () => readonly { readonly name: string; readonly cache: Cache | undefined }[];
+  readonly servers: () => readonly {
+    readonly name: string;
+    readonly cache: Cache | undefined;
+    readonly wallMs: () => number;
+  }[];
   readonly epilogue: () => Epilogue;
   readonly messages: MessageFacts | undefined;
+  readonly receivers: ReceiverFacts | undefined;
   readonly runLog: (instanceId: string) => string;
   /** The number of commits after which everything is counted again. */
   readonly recountEvery: number;
@@ -71,7 +77,7 @@ export class Verdict {
       world: guests,
       volumes: guests,
       deaf: () => deafTimes.spans(),
-      servers: () => servers().flatMap(({ name, cache }) => (cache ? [{ name, cache }] : [])),
+      servers: () => servers().flatMap(({ name, cache, wallMs }) => (cache ? [{ name, cache, wallMs }] : [])),
     };
     const checkers = checkerFactories.map((create) => create(facts));
     this.#checkers = {
@@ -114,6 +120,10 @@ export class Verdict {
 
   onMessage(event: MessageEvent): void {
     this.#ask((checker) => checker.onMessage?.(event));
+  }
+
+  onDelivery(delivery: Delivery): void {
+    this.#ask((checker) => checker.onDelivery?.(delivery));
   }
 
   /** Before a control plane handles a request. Reports go to all checkers, also during a restore. */

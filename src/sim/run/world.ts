@@ -6,6 +6,9 @@ import type { Logger } from '../../base/log.ts';
 import { type Prng, seededPrng } from '../../base/prng.ts';
 import { createFakeWorld, type FakeWorld } from '../../agent/drivers/fake/world.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
+import { encodeRecord } from '../../core/state/codec.ts';
+import type { Policy } from '../../core/state/context.ts';
+import { keys } from '../../core/state/keys.ts';
 import { MemoryRunStorage } from '../../server/runs/memory-run-storage.ts';
 import { createMemoryStore } from '../../store/memory/memory-store.ts';
 import type { Store } from '../../store/store.ts';
@@ -23,6 +26,7 @@ import { createUnusual } from '../unusual.ts';
 import { Workload } from '../workload/workload.ts';
 import { SimBroker } from '../world/broker/sim-broker.ts';
 import { createChances } from '../world/chances.ts';
+import { FalseReceivers } from '../world/false-receivers.ts';
 import { ControlPlaneProcess } from '../world/control-plane-process.ts';
 import { HostProcess } from '../world/host-process.ts';
 import { Network } from '../world/network.ts';
@@ -57,6 +61,8 @@ export interface WorldOptions {
 
 /** Commits; a count of thousands of hosts takes its time. */
 const recountEvery = { small: 200, fleet: 1000 };
+/** Events: more than a run makes, so that none goes before it is sent. */
+const keptForReceivers = 100_000;
 
 export class World {
   readonly seed: number;
@@ -86,6 +92,8 @@ export class World {
   readonly #requests = new JobRequests();
   /** In some runs. */
   readonly #broker: SimBroker | undefined;
+  /** In some runs. */
+  readonly #receivers: FalseReceivers | undefined;
   readonly #deafTimes: DeafTimes;
   readonly #network: Network;
   readonly #log: Logger;
@@ -105,6 +113,7 @@ export class World {
     const storeAway = () => this.#database.away;
     this.#deafTimes = new DeafTimes({ timeline: this.timeline, scenario, serverLives: this.#serverLives, storeAway });
     this.#broker = this.#makeBroker();
+    this.#receivers = this.#makeReceivers();
     this.verdict = this.#makeVerdict();
     this.#log = createSimLog({ trace: this.trace.line, onFault: (message) => this.verdict.violate(0, message) });
     const { history, tally, trace, chances, weather } = this;
@@ -124,6 +133,21 @@ export class World {
     if (scenario.clocks.some(({ rate }) => rate !== 1)) this.tally.hit('clock-rate');
     if (scenario.staysDead.controlPlane) this.tally.hit('stays-dead-server');
     if (scenario.staysDead.host) this.tally.hit('stays-dead-host');
+  }
+
+  /** Before the first control plane starts. */
+  async prepare(): Promise<void> {
+    if (this.#receivers === undefined) return;
+    // Servers take secrets only into an encrypted store. The encryption itself is random, and has no part in a run.
+    const dataKey = {
+      kind: 'dataKey',
+      id: '0'.repeat(16),
+      masterKey: '0'.repeat(16),
+      wrapped: '',
+      createdAtMs: 0,
+    } as const;
+    const key = keys.dataKey(dataKey.id);
+    await this.#store.commit([{ key, ifRevision: 0 }], [{ key, value: encodeRecord(dataKey) }]);
   }
 
   /** Those that must be up when the storm is over. */
@@ -169,6 +193,25 @@ export class World {
     });
   }
 
+  /** One seed of five has some, likewise. */
+  #makeReceivers(): FalseReceivers | undefined {
+    if (this.size !== 'small' || !seededPrng(this.seed, 'has receivers').chance(1, 5)) return undefined;
+    return new FalseReceivers({
+      timeline: this.timeline,
+      prng: seededPrng(this.seed, 'receivers'),
+      stormy: () => this.weather.stormy,
+      tally: this.tally,
+      trace: this.trace.line,
+      onDelivery: (delivery) => this.verdict.onDelivery(delivery),
+    });
+  }
+
+  /** The same for all control planes. */
+  #policy(): Policy {
+    const policy = policyOf(this.scenario, this.size);
+    return this.#receivers === undefined ? policy : { ...policy, eventsMax: keptForReceivers };
+  }
+
   #makeVerdict(): Verdict {
     return new Verdict({
       nowMs: () => this.timeline.nowMs,
@@ -176,7 +219,7 @@ export class World {
       tally: this.tally,
       history: this.history,
       intents: this.intents,
-      policy: policyOf(this.scenario, this.size),
+      policy: this.#policy(),
       guests: this.#guests,
       excused: this.#excused,
       dead: this.dead,
@@ -186,6 +229,7 @@ export class World {
       epilogue: () => this.epilogue,
       runLog: (instanceId) => this.#runStorage.textOf({ instanceId, part: 'log' }),
       messages: this.#broker && { broker: this.#broker, requests: this.#requests },
+      receivers: this.#receivers,
       recountEvery: recountEvery[this.size],
     });
   }
@@ -223,7 +267,7 @@ export class World {
       checkWatches: (store) => withWatchCheck(store, { commits, onFault: (fault) => this.verdict.violate(6, fault) }),
       timeline: this.timeline,
       network: this.#network,
-      policy: policyOf(this.scenario, this.size),
+      policy: this.#policy(),
       log: this.#log,
       lives: this.#serverLives,
       tally: this.tally,
@@ -233,6 +277,7 @@ export class World {
       weather: () => this.weather.serverStore,
       runStorage: this.#runStorage,
       broker: this.#broker,
+      receivers: this.#receivers,
       onPause: (durationMs) => this.#deafTimes.notePause(durationMs),
       onFlood: (flooded) => this.#deafTimes.noteFlood(flooded),
       onCached: (cached) => this.verdict.onCached(cached),
@@ -282,6 +327,7 @@ export class World {
       ...(this.#broker
         ? { messages: { prng: seededPrng(this.seed, 'requests'), broker: this.#broker, requests: this.#requests } }
         : {}),
+      ...(this.#receivers ? { news: { prng: seededPrng(this.seed, 'news'), receivers: this.#receivers } } : {}),
       network: this.#network,
       intents: this.intents,
       commits: this.history.commits,

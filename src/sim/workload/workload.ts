@@ -9,6 +9,7 @@ import { drawPlacement } from '../rules.ts';
 import { Caller, join } from './caller.ts';
 import { drawInstance } from './draw-instance.ts';
 import { JobTenant } from './job-tenant.ts';
+import { NewsTenant, type NewsTenantOptions } from './news-tenant.ts';
 import { Operator } from './operator.ts';
 import type { WorkloadParts } from './parts.ts';
 import { RequestPublisher, type RequestPublisherOptions } from './request-publisher.ts';
@@ -28,6 +29,8 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly jobPrng?: Prng;
   /** The same for a publisher of JobRequests. */
   readonly messages?: Omit<RequestPublisherOptions, 'parts'>;
+  /** The same for a tenant of webhooks. */
+  readonly news?: Omit<NewsTenantOptions, 'caller'> & { readonly prng: Prng };
 }
 
 /** The first crowd has this size, whatever the tenants have created by then. */
@@ -58,7 +61,7 @@ export class Workload {
   }
 
   start(): void {
-    const { scenario, prng, volumePrng, jobPrng, messages } = this.#options;
+    const { scenario, prng, volumePrng, jobPrng, messages, news } = this.#options;
     for (let i = 1; i <= scenario.tenants; i++) {
       const project = scenario.projects[i % scenario.projects.length] ?? 'default';
       this.#running.push(new Tenant(this.#callerOf(`tenant-${i}`, prng.split()), project).run());
@@ -72,6 +75,10 @@ export class Workload {
     if (volumePrng) this.#running.push(new VolumeTenant(this.#callerOf('keeper-1', volumePrng)).run());
     if (this.#options.walledPrng) this.#startWalled(this.#options.walledPrng);
     if (messages) this.#running.push(new RequestPublisher({ ...messages, parts: this.#parts }).run());
+    if (news) {
+      const caller = this.#callerOf('reader-1', news.prng);
+      this.#running.push(new NewsTenant({ ...news, caller }).run());
+    }
     if (jobPrng) this.#running.push(new JobTenant(this.#callerOf('runner-1', jobPrng)).run());
   }
 

@@ -16,6 +16,7 @@ import type { Store } from '../../store/store.ts';
 import type { Cached, ServerLife } from '../checkers/checker.ts';
 import type { FalseLink } from './broker/false-link.ts';
 import type { SimBroker } from './broker/sim-broker.ts';
+import type { FalseReceivers } from './false-receivers.ts';
 import type { Network } from './network.ts';
 import type { Endpoint } from './peer.ts';
 import { type ClockFaults, createProcessClock, type ProcessClock } from './process-clock.ts';
@@ -38,6 +39,8 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly runStorage: RunStorage;
   /** Absent: none is configured. */
   readonly broker: SimBroker | undefined;
+  /** Of webhooks. Absent: nothing is sent. */
+  readonly receivers: FalseReceivers | undefined;
   readonly onPause: (durationMs: number) => void;
   readonly onFlood: (flooded: boolean) => void;
   /** Called when its cache has a new value of a key. */
@@ -81,6 +84,9 @@ export class ControlPlaneProcess {
   get cache(): Cache | undefined {
     return this.#life?.server?.decider.cache;
   }
+
+  /** What its clock says. */
+  readonly wallMs = (): number => this.#life?.clock.nowMs() ?? 0;
 
   start(): void {
     if (this.#life) return;
@@ -174,7 +180,7 @@ export class ControlPlaneProcess {
   }
 
   #startServer({ id, clock }: Life): Promise<Server> {
-    const { seed, log, policy, buggify, checkWatches } = this.#options;
+    const { seed, log, policy, buggify, checkWatches, receivers } = this.#options;
     const prng = seededPrng(seed, id);
     const tokens = seededPrng(seed, `tokens of ${id}`);
     const store = new SimStore({ ...this.#options, clock, prng: prng.split(), parted: () => this.#parted });
@@ -187,6 +193,7 @@ export class ControlPlaneProcess {
       policy,
       buggify,
       links: { get: noLine, open: noLine },
+      ...(receivers === undefined ? {} : { post: receivers.postFor(clock) }),
       mint: minting((length) => drawBytes(tokens, length)),
       runFiles: new RunFiles({ storage: this.#options.runStorage, limits: defaultRunLimits, clock }),
       version: 'sim',
