@@ -314,7 +314,7 @@ export const ServerConfig = Type.Object(
       default: [],
       maxItems: 256,
       description:
-        'addresses outside the open network that readiness probes of spares may reach, besides the host of the spare: subnets, with a port where only that is meant: [10.1.0.0/16:6443]',
+        'addresses outside the open network that readiness probes of spares may reach, besides the spare itself: subnets, with a port where only that is meant: [10.1.0.0/16:6443]',
     }),
     mcp: Type.Enum(['off', 'read', 'write'], {
       default: 'off',

@@ -23,6 +23,16 @@ describe('a probe of port 80 of a host with the address 10.9.9.9', () => {
   });
 });
 
+it.each([
+  ['10.7.7.7', true],
+  ['127.0.0.2', false],
+  ['::ffff:7f00:2', false],
+  ['169.254.169.254', false],
+])('lets the name of the spare lead to %s: %s', (address, allowed) => {
+  const place = { hostname: 'node-9.lab', port: 80, ownAddress: 'node-9.lab' };
+  expect(guard.whyNot(address, place) === undefined).toBe(allowed);
+});
+
 it('allows a subnet on its port', () => {
   expect(guard.whyNot('10.1.2.3', { hostname: 'x', port: 6443, ownAddress: undefined })).toBeUndefined();
 });

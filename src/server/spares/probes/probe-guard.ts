@@ -1,5 +1,5 @@
 // Which addresses readiness probes may reach. Users choose them, and the server asks from its own network: without a guard they would reach
-// what only the server can. Allowed are the spare's own host, the open network, and what the configuration adds.
+// what only the server can. Allowed are the spare itself, the open network, and what the configuration adds.
 
 import type { lookup as dnsLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
@@ -11,7 +11,7 @@ export interface GuardedPlace {
   /** As in a URL, without brackets. */
   readonly hostname: string;
   readonly port: number;
-  /** Of the spare's host; a probe may reach it although it is not of the open network. */
+  /** Address or name of the spare; a probe may reach it although it is not of the open network. */
   readonly ownAddress: string | undefined;
 }
 
@@ -26,12 +26,13 @@ export class ProbeGuard {
   }
 
   /** Why this address is not connected to; undefined: it may be. */
-  whyNot(address: string, { port, ownAddress }: GuardedPlace): string | undefined {
+  whyNot(address: string, { hostname, port, ownAddress }: GuardedPlace): string | undefined {
     const plain = address.replace(/^::ffff:(?=\d+\.)/, '');
     if (isAllowed(this.#allowed, plain, port)) return undefined;
     const kind = addressKind(address);
-    if (kind === 'public' || (plain === ownAddress && kind !== 'forbidden' && !isLoopback(plain))) return undefined;
-    return `${address} is not an address of the open network, nor of the spare's host; probeAllow of the server can permit it`;
+    const isOwn = ownAddress !== undefined && [plain, hostname].includes(ownAddress);
+    if (kind === 'public' || (isOwn && kind === 'private' && !isLoopback(plain))) return undefined;
+    return `${address} is not an address of the open network, nor of the spare; probeAllow of the server can permit it`;
   }
 
   /** A literal address is never looked up, so it is judged here. */
@@ -48,7 +49,7 @@ export class ProbeGuard {
   }
 }
 
-/** A host may report any address as its own; that of this machine would lead to what listens for this machine only. */
+/** A spare may have any address as its own; that of this machine would lead to what listens for this machine only. */
 function isLoopback(address: string): boolean {
-  return address.startsWith('127.') || address === '::1';
+  return address.startsWith('127.') || /^::(ffff:.*|1)?$/.test(address);
 }
