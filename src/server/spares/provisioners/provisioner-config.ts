@@ -43,6 +43,12 @@ const AnsibleConfig = Type.Object(
     ),
     secretVariables: Type.Optional(byName(variableName, file('file with the value'), 'variables with secret values')),
     timeoutMs: timeoutMs(1_800_000, 'a playbook that runs for longer is ended'),
+    concurrency: Type.Integer({
+      default: 10,
+      minimum: 1,
+      maximum: 1_000,
+      description: 'how many of its playbooks run at the same time',
+    }),
     stopMs: Type.Integer({
       default: 10_000,
       minimum: 100,

@@ -96,6 +96,7 @@ const configOf = (playbook: string, changes: Partial<AnsibleConfig> = {}): Ansib
   variables: { folder },
   secretVariables: { password: join(folder, 'password') },
   timeoutMs: 100_000,
+  concurrency: 10,
   stopMs: 300,
   ...changes,
 });
@@ -234,6 +235,19 @@ describe('a playbook', () => {
       is: 'failed',
       why: expect.stringContaining('how it ended is not known (during task 1: Wait for the test)'),
     });
+  });
+
+  it('waits for its turn', async () => {
+    const provisioner = provisionerOf(configOf('slow.yml', { concurrency: 1 }));
+    const first = provisioner.provision(workOf('turn-1'), runOf());
+    await appears('turn-1.up');
+    const notes: string[] = [];
+    const second = provisioner.provision(workOf('turn-2'), runOf({ notes }));
+    await expect.poll(() => notes).toEqual(['it waits until other playbooks have ended']);
+    expect(await processesOf('turn-2')).toEqual([]);
+    await writeFile(join(folder, 'turn-2.go'), '');
+    await writeFile(join(folder, 'turn-1.go'), '');
+    expect(await Promise.all([first, second])).toEqual([{ is: 'done' }, { is: 'done' }]);
   });
 
   it('of an earlier attempt is ended before the next begins', async () => {

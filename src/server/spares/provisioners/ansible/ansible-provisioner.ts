@@ -5,6 +5,7 @@ import { plainLine } from '../../plain-line.ts';
 import type { Provisioner, ProvisionOutcome, ReleaseOutcome, SpareRun, SpareWork } from '../../provisioner.ts';
 import type { AnsibleConfig } from '../provisioner-config.ts';
 import { shownFault } from '../secret-file.ts';
+import { Slots } from '../slots.ts';
 import type { PlainVariables } from './playbook-input.ts';
 import { type Action, Playbooks, type PlaybookState } from './playbooks.ts';
 
@@ -16,14 +17,24 @@ export interface AnsibleParts {
   readonly alone: boolean;
 }
 
+type Ended = Extract<PlaybookState, { is: 'ended' }>;
+
+interface Call {
+  readonly playbook: string;
+  readonly run: SpareRun;
+}
+
 export class AnsibleProvisioner implements Provisioner {
   readonly #config: AnsibleConfig;
   readonly #playbooks: Playbooks;
   readonly #alone: boolean;
+  /** A release does not wait for playbooks that hang. */
+  readonly #slots: Readonly<Record<Action, Slots>>;
 
   constructor(config: AnsibleConfig, { alone, ...parts }: AnsibleParts) {
     this.#config = config;
     this.#alone = alone;
+    this.#slots = { provision: new Slots(config.concurrency), release: new Slots(config.concurrency) };
     this.#playbooks = new Playbooks(config, parts);
   }
 
@@ -36,10 +47,8 @@ export class AnsibleProvisioner implements Provisioner {
       if (run.resumed && !this.#alone)
         return { is: 'unknown', why: 'another server may have started the playbook; look for it on that machine' };
       await this.#playbooks.stop(id, 'provision', 'another attempt began');
-      const fault = await this.#start(work, 'provision', this.#config.playbook);
-      if (fault !== undefined) return { is: 'failed', why: fault };
     }
-    const state = await this.#end(id, 'provision', run);
+    const state = await this.#carryOut(work, 'provision', { playbook: this.#config.playbook, run });
     if (!state.ok) return { is: 'failed', why: state.message };
     const { berth_address: address, berth_name: name } = state.found;
     return {
@@ -58,15 +67,26 @@ export class AnsibleProvisioner implements Provisioner {
       await this.#playbooks.forget(id);
       return { is: 'done' };
     }
-    const known = await this.#playbooks.state(id, 'release');
-    if (known.is !== 'running' && !(await this.#isOf(work, 'release'))) {
-      const fault = await this.#start(work, 'release', releasePlaybook);
-      if (fault !== undefined) return { is: 'failed', why: fault };
-    }
-    const state = await this.#end(id, 'release', run);
+    const state = await this.#carryOut(work, 'release', { playbook: releasePlaybook, run });
     if (!state.ok) return { is: 'failed', why: state.message };
     await this.#playbooks.forget(id);
     return { is: 'done' };
+  }
+
+  /** Starts the playbook, or goes on with the run that is found. */
+  async #carryOut(work: SpareWork, action: Action, { playbook, run }: Call): Promise<Ended> {
+    const { is } = await this.#playbooks.state(work.id, action);
+    const found = is === 'running' || (await this.#isOf(work, action));
+    const slots = this.#slots[action];
+    if (slots.full && !found) run.progress('it waits until other playbooks have ended');
+    const leave = await slots.take(run.signal, { atOnce: found });
+    try {
+      const fault = found ? undefined : await this.#start(work, action, playbook);
+      if (fault !== undefined) return { is: 'ended', ok: false, message: fault };
+      return await this.#end(work.id, action, run);
+    } finally {
+      leave();
+    }
   }
 
   /** Whether there is a run of this attempt. */
@@ -87,7 +107,7 @@ export class AnsibleProvisioner implements Provisioner {
     }
   }
 
-  async #end(id: string, action: Action, run: SpareRun): Promise<Extract<PlaybookState, { is: 'ended' }>> {
+  async #end(id: string, action: Action, run: SpareRun): Promise<Ended> {
     const state = await this.#playbooks.end(id, action, {
       signal: run.signal,
       progress: (note) => run.progress(note),

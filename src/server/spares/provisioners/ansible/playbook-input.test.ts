@@ -8,6 +8,7 @@ const config: AnsibleConfig = {
   playbook: '/etc/berth/site.yml',
   connection: 'ssh',
   timeoutMs: 1_000,
+  concurrency: 10,
   stopMs: 100,
 };
 const folder = new RunFolder('/var/lib/berth/server/spares/spare_1');

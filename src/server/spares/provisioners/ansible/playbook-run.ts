@@ -81,7 +81,8 @@ export class PlaybookRun {
 
   /** Resolves when nothing of it runs any more. `why` is kept for whoever asks how it ended. */
   async stop(why: string): Promise<void> {
-    await writeFile(this.#folder.at('stopped'), why, { mode: 0o600 });
+    // On a full disk it ends too, without a reason.
+    await writeFile(this.#folder.at('stopped'), why, { mode: 0o600 }).catch(() => {});
     await this.#signal('SIGTERM');
     const deadlineMs = this.#clock.monotonicMs() + this.#stopMs;
     while ((await this.#isAlive()) && this.#clock.monotonicMs() < deadlineMs)
