@@ -53,6 +53,7 @@ import { readLogin } from './oidc/start-login.ts';
 import { Outside } from './outside.ts';
 import { sealingOf } from './sealing/server-sealing.ts';
 import { type Server, startControlPlane } from './server.ts';
+import { readSpareMeans } from './spares/provisioners/index.ts';
 import { secretsFor, takeSecrets } from './secret-files.ts';
 import { clusterIn } from './storage/cluster-record.ts';
 import { refuseMissingStore } from './storage/missing-store.ts';
@@ -106,6 +107,7 @@ async function start(
   await checkListen(listen); // before anything is written to a store that other servers may use too
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
   const storeUrl = config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`;
+  const spares = await readSpareMeans(config, { clock, alone: /^(sqlite|memory):/.test(storeUrl) });
   const place = await placeOf(storeUrl);
   refuseMissingStore(storeUrl, config);
   const store = await openWithPatience(storeUrl, { waitMs: config.storeWaitMs, log, clock, signal });
@@ -142,6 +144,7 @@ async function start(
       scheduleWhenFull: config.scheduleWhenFull,
       fetch: systemFetch,
       inventorySettings,
+      spares,
       post: createPost(new ReceiverGuard(config.webhookAllow), clock),
       ...(secure ? { joining: joinPartsOf(config) } : {}),
       ...(audit === undefined ? {} : { audit }),

@@ -58,8 +58,8 @@ export interface ProbedSpare {
   /** What the provisioner has found, else the host's. */
   readonly name: string;
   readonly address?: string;
-  /** When it was provisioned: a node of Kubernetes that is older is a former one. */
-  readonly provisionedAtMs: number;
+  /** When it was asked for: a node of Kubernetes that is older is a former one. It may register before its provisioner has ended. */
+  readonly createdAtMs: number;
 }
 
 export interface ProbeAnswer {

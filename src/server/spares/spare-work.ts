@@ -23,7 +23,8 @@ export function workOf(spare: Spare, snapshot: Snapshot): SpareWork {
   const { metadata, spec, status } = spare;
   const held = taskOf(snapshot, spare)?.value.status.assigned ?? {};
   const host = status.host ?? '';
-  const address = snapshot.get('host', keys.host(host))?.value.status.outside?.ip;
+  const record = snapshot.get('host', keys.host(host))?.value;
+  const address = record?.status.outside?.ip ?? record?.metadata.labels['ip'];
   return {
     id: metadata.id,
     attempt: status.attempt,
@@ -47,6 +48,6 @@ export function probedOf(spare: Spare, snapshot: Snapshot): ProbedSpare {
     id: metadata.id,
     name: status.name ?? host.name,
     ...(address === undefined ? {} : { address }),
-    provisionedAtMs: status.provisionedAtMs ?? 0,
+    createdAtMs: metadata.createdAtMs,
   };
 }

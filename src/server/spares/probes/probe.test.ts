@@ -35,7 +35,7 @@ function ask(
   const spare = {
     id: 'spare_1',
     name: 'node 9',
-    provisionedAtMs: createdAtMs,
+    createdAtMs,
     ...(address === undefined ? {} : { address }),
   };
   return probe(parse(SpareReady, ready), spare, { timeoutMs: 5_000, signal: new AbortController().signal });

@@ -17,7 +17,7 @@ export interface ProbeParts {
 
 export function createProbe({ clusters, guard, clock }: ProbeParts): Probe {
   const never = (message: string): ProbeAnswer => ({ ready: false, message, failed: true });
-  return async ({ http, tcp, kubernetes }, { name, address, provisionedAtMs }, often) => {
+  return async ({ http, tcp, kubernetes }, { name, address, createdAtMs }, often) => {
     if (http !== undefined) {
       const { status } = http;
       const url = filledIn(http.url, { name, address });
@@ -41,7 +41,7 @@ export function createProbe({ clusters, guard, clock }: ProbeParts): Probe {
       const { cluster, node = name } = kubernetes;
       const config = Object.hasOwn(clusters, cluster) ? clusters[cluster] : undefined;
       if (config === undefined) return never(`no server has a cluster "${cluster}" in its configuration (kubernetes)`);
-      return probeNode(clock, config, { cluster, node: { name: node, createdAfterMs: provisionedAtMs }, ...often });
+      return probeNode(clock, config, { cluster, node: { name: node, createdAfterMs: createdAtMs }, ...often });
     }
     return { ready: true, message: 'nothing is asked' };
   };

@@ -13,7 +13,7 @@ const read = (value: object) => readSpareMeans(parse(ServerConfig, value), optio
 it('has a probe without any configuration', async () => {
   const { provisioners, probe } = await read({});
   expect(provisioners.size).toBe(0);
-  const spare = { id: 'spare_1', name: 'a', provisionedAtMs: 0 };
+  const spare = { id: 'spare_1', name: 'a', createdAtMs: 0 };
   const { signal } = new AbortController();
   const answer = await probe({ tcp: { port: 22 }, timeoutMs: 1_000, periodMs: 100 }, spare, {
     timeoutMs: 1_000,
