@@ -1,13 +1,18 @@
-// A spare through a real ansible-playbook, while the server is killed at each step.
+// Spares through a real ansible-playbook: while the server is killed at each step, and as docs/provisioners.md says.
 
+import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { type Fleet, startFleet } from './processes.ts';
 
 let directory: string;
 let fleet: Fleet;
+/** Of the section "Try it", with the files of this test. */
+let recipe: { readonly yaml: readonly string[]; readonly sh: readonly string[] };
 
 const tasks = (name: string, script: string, more = '') => `
 - hosts: all
@@ -23,18 +28,30 @@ const found = `
       ansible.builtin.set_stats: { data: { berth_address: 127.0.0.1, berth_name: node-9 } }
 `;
 
+async function readRecipe(): Promise<typeof recipe> {
+  const document = await readFile(new URL('../docs/provisioners.md', import.meta.url), 'utf8');
+  const section = /\n## Try it\n([\s\S]*?)\n## /.exec(document)?.[1] ?? '';
+  const own = section.replaceAll('/tmp/', `${directory}/`).replaceAll('/etc/berth/playbooks', directory);
+  const blocks = (language: string) =>
+    [...own.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(([, text = '']) => text);
+  return { yaml: blocks('yaml'), sh: blocks('sh') };
+}
+
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'berth-spare-'));
+  recipe = await readRecipe();
   const file = async (name: string, text: string): Promise<string> => {
     await writeFile(join(directory, name), text, { mode: 0o600 });
     return join(directory, name);
   };
+  await file('hello.yml', recipe.yaml[0] ?? '');
   const ansible = { connection: 'local', variables: { folder: directory } };
   fleet = await startFleet(join(directory, 'fleet'), {
     drivers: ['fake'],
     server: {
       probeAllow: ['127.0.0.1/32'],
       provisioners: {
+        ...(parse(recipe.yaml[1] ?? '') as { provisioners: object }).provisioners,
         metal: {
           ansible: {
             ...ansible,
@@ -111,4 +128,22 @@ it('says why it could not be made, and no secret', async () => {
     ),
   });
   expect(JSON.stringify(await show()) + fleet.serverSaid()).not.toContain('Planted/');
+});
+
+it('goes as docs/provisioners.md says', async () => {
+  const sh = async (text = '', more: Record<string, string> = {}): Promise<Record<string, unknown>> => {
+    const env = { PATH: process.env['PATH'], ...fleet.environment, ...more };
+    return JSON.parse((await promisify(execFile)('bash', ['-eu', '-c', text], { env })).stdout) as Record<
+      string,
+      unknown
+    >;
+  };
+  const [ask, show, release, ...others] = recipe.sh;
+  expect(others).toEqual([]);
+  const { spare_id: SPARE } = (await sh(ask)) as { spare_id: string };
+  await expect.poll(() => sh(show, { SPARE })).toMatchObject({ status: 'ready', host: 'h1' });
+  const made = await readFile(join(directory, `berth-hello-${SPARE}`), 'utf8');
+  expect(made).toBe('h1 has 1 CPUs for tests\n');
+  await sh(release, { SPARE });
+  await expect.poll(() => sh(show, { SPARE })).toMatchObject({ status: 'released' });
 });

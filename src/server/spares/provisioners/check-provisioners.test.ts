@@ -85,6 +85,11 @@ describe('a provisioner is refused at the start, with the field named,', () => {
       { ansible: { ...ansible, secretVariables: { a: 'empty' } } },
       of('ansible', 'secretVariables.a'),
     ],
+    [
+      'with a path that ssh would take apart',
+      { ansible: { ...ansible, knownHostsFile: '/a b/known' } },
+      of('ansible', 'knownHostsFile'),
+    ],
     ['with no time at all', { ansible: { ...ansible, timeoutMs: 0 } }, of('ansible', 'timeoutMs')],
     ['of GitLab without a token', { gitlab: { ...gitlab, apiTokenFile: undefined } }, of('gitlab', 'apiTokenFile')],
     [

@@ -48,5 +48,5 @@ it('takes every example of the documentation', async () => {
     const { provisioners, kubernetes } = parse(ServerConfig, parseStrictYaml(text, 'docs/provisioners.md').value);
     return [...Object.keys(provisioners), ...Object.keys(kubernetes)];
   });
-  expect(keys).toEqual(['metal', 'pipelines', 'maker', 'lab']);
+  expect(keys).toEqual(['hello', 'metal', 'pipelines', 'maker', 'lab']);
 });

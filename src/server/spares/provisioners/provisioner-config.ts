@@ -32,7 +32,14 @@ const AnsibleConfig = Type.Object(
     connection: Type.Enum(['ssh', 'local'], { default: 'ssh', description: 'how the generated inventory connects' }),
     user: Type.Optional(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_.-]{0,31}$', description: 'remote user' })),
     privateKeyFile: Type.Optional(file('private key for SSH')),
-    knownHostsFile: Type.Optional(file('host keys for SSH; default: those of the system')),
+    // It becomes part of an option of ssh, which has its own ideas about spaces, quotes and "%".
+    knownHostsFile: Type.Optional(
+      Type.String({
+        pattern: '^/[A-Za-z0-9._/-]*$',
+        maxLength: 1024,
+        description: 'host keys for SSH; default: those of the system',
+      }),
+    ),
     vaultPasswordFile: Type.Optional(file('password of encrypted variables')),
     variables: Type.Optional(
       byName(

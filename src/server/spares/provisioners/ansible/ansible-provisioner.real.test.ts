@@ -81,6 +81,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'berth-playbooks-'));
   for (const [name, text] of Object.entries(playbooks)) await writeFile(join(folder, name), text);
   await writeFile(join(folder, 'release.yml'), releasePlaybook);
+  await writeFile(join(folder, 'inventory'), '[lab]\nrack2 ansible_connection=local\n');
   await writeFile(join(folder, 'password'), 'hunter{{ 1 }}2\n');
 });
 afterAll(async () => {
@@ -199,6 +200,16 @@ describe('a playbook', () => {
     });
   });
 
+  it('with an inventory of its own is limited to the host', async () => {
+    const config = configOf('good.yml', { inventory: join(folder, 'inventory') });
+    expect(await provision('absent', config)).toMatchObject({
+      is: 'failed',
+      why: expect.stringContaining('no hosts to target'),
+    });
+    const work = workOf('present', { host: { name: 'rack2' } });
+    expect(await provisionerOf(config).provision(work, runOf())).toMatchObject({ is: 'done' });
+  });
+
   it.each(['@/etc/passwd', 'a:b', '-i', '*'])('is not run on a host with the name %s', async (name) => {
     const outcome = await provisionerOf(configOf('good.yml')).provision(workOf('named', { host: { name } }), runOf());
     expect(outcome).toMatchObject({ is: 'failed', refused: true });
@@ -311,6 +322,7 @@ describe('after the server was killed', () => {
     const config = configOf('good.yml');
     await beginAndDie('meanwhile', config, 'runs/meanwhile.provision/process');
     await appears('runs/meanwhile.provision/exit');
+    expect(await isThere('runs/meanwhile.provision/variables.yml')).toBe(false);
     await rm(join(folder, 'given'), { force: true });
     expect(await provisionerOf(config).provision(workOf('meanwhile'), resumed)).toMatchObject({ is: 'done' });
     expect(await isThere('given')).toBe(false); // it did not run again

@@ -3,7 +3,8 @@
 
 /**
  * SIGTERM to the group ends the program, not the shell, which then writes the exit code: traps are reset in what a shell starts. The
- * output is read to its end and its last 64 KiB are kept, however much the program prints.
+ * output is read to its end and its last 64 KiB are kept, however much the program prints. What held secrets is removed at the end, whether or
+ * not a server is there.
  */
 export const launchScript = `set -u
 umask 077
@@ -20,7 +21,9 @@ mv "$folder/process.new" "$folder/process"
 (
   trap : TERM INT HUP
   "$@" < /dev/null
-  printf '%s\\n' "$?" > "$folder/exit.new"
+  code=$?
+  rm -rf "$folder/variables.yml" "$folder/home" "$folder/tmp"
+  printf '%s\\n' "$code" > "$folder/exit.new"
   mv "$folder/exit.new" "$folder/exit"
 ) 2>&1 | (
   trap '' TERM INT HUP

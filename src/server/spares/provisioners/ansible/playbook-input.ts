@@ -65,7 +65,7 @@ export function environmentOf(
   const control = folder.at('home/cp');
   const ssh = [
     control.length <= controlPathMax ? '-o ControlMaster=auto -o ControlPersist=30s' : '-o ControlMaster=no',
-    ...(knownHostsFile === undefined ? [] : [`-o UserKnownHostsFile="${knownHostsFile}"`]),
+    ...(knownHostsFile === undefined ? [] : [`-o UserKnownHostsFile=${knownHostsFile}`]),
   ];
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',

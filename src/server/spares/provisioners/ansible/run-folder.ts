@@ -98,7 +98,7 @@ export class RunFolder {
     return (await readText(this.at('output'))) ?? '';
   }
 
-  /** After the end: what held secrets, and what only the run needed. */
+  /** After the end: what held secrets, and what only the run needed. The run does it itself unless it was killed. */
   async clear(): Promise<void> {
     for (const name of ['variables.yml', 'home', 'tmp']) await rm(this.at(name), { recursive: true, force: true });
   }
