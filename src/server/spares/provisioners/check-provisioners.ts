@@ -2,6 +2,7 @@
 // be read, and that secrets go over TLS. Each fault is `InvalidRequest` with the field.
 
 import { ApiError } from '../../../api/errors.ts';
+import { system } from '../../../base/system.ts';
 import type {
   AnsibleConfig,
   ClusterConfig,
@@ -38,6 +39,8 @@ export async function checkClusters(configs: Readonly<Record<string, ClusterConf
 }
 
 async function checkAnsible(config: AnsibleConfig, field: string): Promise<void> {
+  // Runs are found again by what /proc says.
+  if (system.platform() !== 'linux') throw invalid(field, 'playbooks are run on Linux only');
   for (const name of ['playbook', 'releasePlaybook', 'configFile', 'privateKeyFile', 'knownHostsFile'] as const)
     await checkReadable(config[name], `${field}.${name}`);
   await checkReadable(config.vaultPasswordFile, `${field}.vaultPasswordFile`);

@@ -4,7 +4,7 @@
 /**
  * SIGTERM to the group ends the program, not the shell, which then writes the exit code: traps are reset in what a shell starts. The
  * output is read to its end and its last 64 KiB are kept, however much the program prints. What held secrets is removed at the end, whether or
- * not a server is there.
+ * not a server is there. Where it cannot write down who it is, as on a full disk, it starts nothing.
  */
 export const launchScript = `set -u
 umask 077
@@ -16,8 +16,7 @@ set -f
 fields=\${stat##*) }
 start() { shift 19; ticks=$1; }
 start $fields
-printf '%s %s\\n' "$$" "$ticks" > "$folder/process.new"
-mv "$folder/process.new" "$folder/process"
+printf '%s %s\\n' "$$" "$ticks" > "$folder/process.new" && mv "$folder/process.new" "$folder/process" || exit 1
 (
   trap : TERM INT HUP
   "$@" < /dev/null

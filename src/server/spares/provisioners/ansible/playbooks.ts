@@ -113,7 +113,11 @@ export class Playbooks {
     const { timeoutMs } = this.#config;
     const folder = this.#folder(spareId, action);
     let told: string | undefined;
+    let readBytes = 0;
     const look = async (): Promise<void> => {
+      const bytes = await folder.progressBytes();
+      if (bytes === readBytes) return;
+      readBytes = bytes;
       const note = progressOf(await folder.progress());
       if (note !== undefined && note !== told) progress((told = note));
     };

@@ -19,7 +19,7 @@ short_description: Writes JSON lines about the progress of a playbook
 description: A line for each play, task and fault, and one for the end.
 """
 
-LINES_MAX = 5000
+LINES_MAX = 2000
 
 
 class CallbackModule(CallbackBase):

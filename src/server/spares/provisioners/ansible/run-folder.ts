@@ -3,7 +3,7 @@
 //
 //   prepared ──▶ process (who runs) ──▶ exit (how it ended)
 
-import { mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isRecord } from '../../../../base/is-record.ts';
 import { bootId, type FoundProcess, isRunning, type ProcessId, withVariable } from './process-table.ts';
@@ -86,6 +86,11 @@ export class RunFolder {
   /** All processes of the run, also those that left its process group. */
   processes(): Promise<FoundProcess[]> {
     return withVariable(`${runVariable}=${this.path}`);
+  }
+
+  /** Grows with each event. */
+  async progressBytes(): Promise<number> {
+    return (await stat(this.at('progress'))).size;
   }
 
   /** The events so far; what is cut off in the middle of a line is left out. */
