@@ -17,6 +17,7 @@ import type { Webhook } from '../api/resources/webhook.ts';
 import type { Secret } from '../api/resources/secret.ts';
 import type { Size } from '../api/resources/size.ts';
 import type { Spare } from '../api/resources/spare.ts';
+import type { Workload } from '../api/resources/workload.ts';
 import type { Task } from '../api/resources/task.ts';
 import type { Token } from '../api/resources/token.ts';
 import type { Volume } from '../api/resources/volume.ts';
@@ -52,6 +53,7 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   pool: poolColumns,
   group: groupColumns,
   task: taskColumns,
+  workload: workloadColumns,
   spare: spareColumns,
   volume: volumeColumns,
   job: jobColumns,
@@ -73,6 +75,7 @@ export const kinds: readonly Kind[] = [
   'pool',
   'group',
   'task',
+  'workload',
   'spare',
   'volume',
   'job',
@@ -218,6 +221,28 @@ function jobColumns({ nowMs }: ViewFacts): Column<Job>[] {
     },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
     { header: 'REASON', importance: 'major', longest: longestReason, value: (job) => reasonOfJob(job, nowMs) },
+  ];
+}
+
+function workloadColumns({ nowMs }: ViewFacts): Column<Workload>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'WANTED', value: ({ status }) => String(status.wanted), right: true },
+    { header: 'READY', value: ({ status }) => String(status.ready), right: true },
+    { header: 'AVAILABLE', value: ({ status }) => String(status.available), right: true },
+    { header: 'UPDATED', value: ({ status }) => String(status.updated), right: true },
+    { header: 'REVISION', value: ({ status }) => String(status.revision), right: true },
+    { header: 'IMAGE', importance: 'minor', value: ({ spec }) => spec.template.spec.image },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    {
+      header: 'STATE',
+      importance: 'major',
+      longest: longestReason,
+      value: ({ metadata, spec, status }) =>
+        metadata.deletionRequestedAtMs !== undefined
+          ? 'being removed'
+          : `${spec.paused ? 'paused; ' : ''}${conditionOf(status.conditions, 'Available')?.message ?? ''}`,
+    },
   ];
 }
 

@@ -17,6 +17,7 @@ import { type Spare, spareDefinition } from './spare.ts';
 import { type Task, taskDefinition } from './task.ts';
 import { type Token, tokenDefinition } from './token.ts';
 import { type Volume, volumeDefinition } from './volume.ts';
+import { type Workload, workloadDefinition } from './workload.ts';
 import { type Webhook, webhookDefinition } from './webhook.ts';
 
 export const resourceDefinitions = {
@@ -27,6 +28,7 @@ export const resourceDefinitions = {
   size: sizeDefinition,
   pool: poolDefinition,
   group: groupDefinition,
+  workload: workloadDefinition,
   task: taskDefinition,
   spare: spareDefinition,
   volume: volumeDefinition,
@@ -48,6 +50,7 @@ export interface ResourceByKind {
   size: Size;
   pool: Pool;
   group: Group;
+  workload: Workload;
   task: Task;
   spare: Spare;
   volume: Volume;

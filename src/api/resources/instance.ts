@@ -306,6 +306,18 @@ export const InstanceStatus = Type.Object(
     nomination: Type.Optional(Type.Object({ host: Type.String(), untilMs: Type.Integer() }, closed)),
     guest: Type.Optional(GuestStatus),
     startAgain: Type.Optional(StartAgain),
+    /** The workload that keeps it. */
+    workload: Type.Optional(
+      Type.Object(
+        {
+          name: Type.String(),
+          id: Type.String(),
+          revision: Type.Integer({ minimum: 1, description: 'of its template' }),
+          ordinal: Type.Integer({ minimum: 0, description: 'the same for the copy that replaces it' }),
+        },
+        closed,
+      ),
+    ),
     expiryToldMs: Type.Optional(Type.Integer({ description: 'the expiry that its owner was told of' })),
     /** Of the newest accepted report: older ones change nothing. */
     report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),

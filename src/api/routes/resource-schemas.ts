@@ -56,6 +56,7 @@ export const resourceSchemas: Readonly<Record<Kind, ResourceSchemas>> = {
   pool: schemasOf(resourceDefinitions.pool),
   group: schemasOf(resourceDefinitions.group),
   task: schemasOf(resourceDefinitions.task),
+  workload: schemasOf(resourceDefinitions.workload),
   spare: schemasOf(resourceDefinitions.spare),
   volume: schemasOf(resourceDefinitions.volume),
   job: schemasOf(resourceDefinitions.job),

@@ -14,7 +14,16 @@ const planned = Type.Boolean({
   description: 'create nothing: answer with the result and an explanation of its placement',
 });
 
-const seenByPlace: ReadonlySet<Kind> = new Set<Kind>(['instance', 'job', 'task', 'spare', 'group', 'volume', 'event']);
+const seenByPlace: ReadonlySet<Kind> = new Set<Kind>([
+  'instance',
+  'job',
+  'task',
+  'workload',
+  'spare',
+  'group',
+  'volume',
+  'event',
+]);
 
 /** The routes of one kind. All kinds have the same types; `verbs` says which routes a kind has. */
 export function resourceRoutes(kind: Kind) {

@@ -21,6 +21,7 @@ const ofProjects: ReadonlySet<AccessResource> = new Set<AccessResource>([
   'instance',
   'job',
   'task',
+  'workload',
   'spare',
   'group',
   'volume',

@@ -32,6 +32,11 @@ export function usesOf(resource: AnyResource, project: string): Use[] {
     case 'spare':
     case 'volume':
       return usesOfFields(resource.spec, project);
+    case 'workload':
+      return usesOfFields(resource.spec.template.spec, project).map((use) => ({
+        ...use,
+        field: use.field.replace(/^spec/, 'spec.template.spec'),
+      }));
     case 'webhook':
       return usesOfWebhook(resource.spec, project);
     default:

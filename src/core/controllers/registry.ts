@@ -13,6 +13,7 @@ import { restart } from './restart.ts';
 import { spare } from './spare.ts';
 import { task } from './task.ts';
 import { token } from './token.ts';
+import { workload } from './workload.ts';
 import { volume } from './volume.ts';
 
 export const controllers: readonly Controller[] = [
@@ -23,6 +24,7 @@ export const controllers: readonly Controller[] = [
   restart,
   task,
   spare,
+  workload,
   job,
   volume,
   garbage,

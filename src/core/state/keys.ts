@@ -33,6 +33,8 @@ const folders = {
   spentIdToken: 'spent-id-tokens',
   secret: 'secrets',
   spare: 'spares',
+  workload: 'workloads',
+  workloadRevision: 'workload-revisions',
   webhook: 'webhooks',
   inventory: 'inventories',
   webhookProgress: 'webhook-progress',
@@ -110,6 +112,9 @@ export const keys = {
   joinToken: (id: string): string => `join-tokens/${id}`,
   secret: (project: string, name: string): string => `secrets/${project}/${name}`,
   inventory: (name: string): string => `inventories/${name}`,
+  workload: (project: string, name: string): string => `workloads/${project}/${name}`,
+  workloadRevision: (project: string, name: string, number: number): string =>
+    `workload-revisions/${project}/${name}/${number}`,
   spare: (project: string, name: string): string => `spares/${project}/${name}`,
   webhook: (project: string, name: string): string => `webhooks/${project}/${name}`,
   webhookProgress: (project: string, name: string): string => `webhook-progress/${project}/${name}`,
@@ -175,6 +180,10 @@ export function keyOf(record: AnyRecord): string {
       return keys.secret(record.metadata.project, record.metadata.name);
     case 'inventory':
       return keys.inventory(record.metadata.name);
+    case 'workload':
+      return keys.workload(record.metadata.project, record.metadata.name);
+    case 'workloadRevision':
+      return keys.workloadRevision(record.project, record.name, record.number);
     case 'spare':
       return keys.spare(record.metadata.project, record.metadata.name);
     case 'webhook':

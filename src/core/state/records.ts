@@ -2,6 +2,7 @@
 // its type.
 
 import type { CloudEvent } from '../../api/news/cloud-event.ts';
+import type { WorkloadTemplate } from '../../api/resources/workload.ts';
 import type { WebhookDelivery } from '../../api/news/webhook-delivery.ts';
 import type { ResourceByKind } from '../../api/resources/index.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
@@ -322,7 +323,20 @@ export interface BusProgress {
   readonly revision: number;
 }
 
+/** A template that a workload had. */
+export interface WorkloadRevision {
+  readonly kind: 'workloadRevision';
+  readonly project: string;
+  /** Of the workload. */
+  readonly name: string;
+  readonly workloadId: string;
+  readonly number: number;
+  readonly template: WorkloadTemplate;
+  readonly createdAtMs: number;
+}
+
 interface InternalByKind {
+  workloadRevision: WorkloadRevision;
   busProgress: BusProgress;
   webhookProgress: WebhookProgress;
   secretValues: SecretValues;

@@ -15,6 +15,7 @@ import { ProjectSpec } from '../../../api/resources/project.ts';
 import { RoleSpec } from '../../../api/resources/role.ts';
 import { SecretSpec } from '../../../api/resources/secret.ts';
 import { SizeSpec } from '../../../api/resources/size.ts';
+import { WorkloadSpec } from '../../../api/resources/workload.ts';
 import { SpareSpec } from '../../../api/resources/spare.ts';
 import { TaskSpec } from '../../../api/resources/task.ts';
 import { WebhookSpec } from '../../../api/resources/webhook.ts';
@@ -35,6 +36,7 @@ import { deleteJob } from '../../../core/operations/jobs/job.ts';
 import { submitJob } from '../../../core/operations/jobs/submit-job.ts';
 import { revokeToken } from '../../../core/operations/access/token.ts';
 import { createSecret, deleteSecret, replaceSecret } from '../../../core/operations/secret.ts';
+import { createWorkload, deleteWorkload, replaceWorkload } from '../../../core/operations/workloads/workload.ts';
 import { createSpare, releaseSpare } from '../../../core/operations/spares/spare.ts';
 import { createTask, deleteTask } from '../../../core/operations/task.ts';
 import { createVolume, deleteVolume, replaceVolume } from '../../../core/operations/volumes/volume.ts';
@@ -101,6 +103,17 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
       throw new ApiError('MethodNotAllowed', 'a task cannot be changed; create another');
     },
     delete: deleteTask,
+  },
+  workload: {
+    create: (snapshot, input, ctx) =>
+      createWorkload(
+        snapshot,
+        { ...input, spec: parse(WorkloadSpec, withHiddenKept(input.spec, undefined), 'spec') },
+        ctx,
+      ),
+    replace: (snapshot, input, ctx) =>
+      replaceWorkload(snapshot, { ...input, spec: parse(WorkloadSpec, input.spec, 'spec') }, ctx),
+    delete: deleteWorkload,
   },
   spare: {
     create: (snapshot, input, ctx) =>

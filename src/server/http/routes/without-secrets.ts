@@ -1,9 +1,9 @@
-// Instances and jobs as lists and watches show them: without user-data, environments, the words of the commands of containers, and the
+// Instances, workloads and jobs as lists and watches show them: without user-data, environments, the words of the commands of containers, and the
 // scripts of programs, all of which may hold secrets. Whoever wants those asks for the one resource.
 
 import type { AnyResource } from '../../../api/resources/index.ts';
 import type { Env } from '../../../api/resources/container.ts';
-import type { Instance } from '../../../api/resources/instance.ts';
+import type { InstanceSpec } from '../../../api/resources/instance.ts';
 import type { Job } from '../../../api/resources/job.ts';
 
 /** Stands for a value. */
@@ -11,34 +11,43 @@ export const hiddenValue = '(hidden)';
 
 export function withoutSecrets(resource: AnyResource): AnyResource {
   if (resource.kind === 'job') return { ...resource, spec: hiddenProgram(resource.spec) };
+  if (resource.kind === 'workload') {
+    const { template } = resource.spec;
+    const spec = withoutSecretsOfSpec(template.spec);
+    return spec === template.spec
+      ? resource
+      : { ...resource, spec: { ...resource.spec, template: { ...template, spec } } };
+  }
   if (resource.kind !== 'instance') return resource;
-  const { containers, userData, run } = resource.spec;
-  return containers === undefined && userData === '' && run === undefined ? resource : hidden(resource);
+  const spec = withoutSecretsOfSpec(resource.spec);
+  return spec === resource.spec ? resource : { ...resource, spec };
+}
+
+/** The same object when there is nothing to hide. */
+export function withoutSecretsOfSpec(spec: InstanceSpec): InstanceSpec {
+  const { containers, userData, run } = spec;
+  return containers === undefined && userData === '' && run === undefined ? spec : hidden(spec);
 }
 
 /** Whether the resource has anything that lists hide. */
 export function holdsSecrets(resource: AnyResource): boolean {
   if (resource.kind === 'job') return resource.spec.script !== undefined || Object.keys(resource.spec.env).length > 0;
-  return resource.kind === 'instance' && withoutSecrets(resource) !== resource;
+  return (resource.kind === 'instance' || resource.kind === 'workload') && withoutSecrets(resource) !== resource;
 }
 
-function hidden(instance: Instance): Instance {
-  const { containers: shown, run } = instance.spec;
+function hidden(spec: InstanceSpec): InstanceSpec {
+  const { containers: shown, run } = spec;
   const containers = shown?.map((container) => ({
     ...container,
     ...(container.command === undefined ? {} : { command: container.command.map(() => hiddenValue) }),
     ...(container.args === undefined ? {} : { args: container.args.map(() => hiddenValue) }),
     env: hiddenValues(container.env),
   }));
-  const userData = instance.spec.userData === '' ? '' : hiddenValue;
   return {
-    ...instance,
-    spec: {
-      ...instance.spec,
-      userData,
-      ...(containers === undefined ? {} : { containers }),
-      ...(run === undefined ? {} : { run: hiddenProgram(run) }),
-    },
+    ...spec,
+    userData: spec.userData === '' ? '' : hiddenValue,
+    ...(containers === undefined ? {} : { containers }),
+    ...(run === undefined ? {} : { run: hiddenProgram(run) }),
   };
 }
 

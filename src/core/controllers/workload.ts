@@ -1,0 +1,238 @@
+// workload: keeps as many instances of a workload as are wanted, and updates them to its newest template. workloads/pass.ts decides about
+// the copies; here it becomes a Plan.
+//
+//   template changes ──▶ copies are updated ──all available──▶ stable
+//                              └──no progress for long──▶ back to the last stable template, once ──▶ stalled
+
+import { ApiError } from '../../api/errors.ts';
+import type { Workload, WorkloadStatus } from '../../api/resources/workload.ts';
+import { equalJson } from '../../base/equal-json.ts';
+import { deleteInstance } from '../operations/instance.ts';
+import { historyOf, keptMost, newRevision } from '../operations/workloads/workload.ts';
+import { newCopy } from '../operations/workloads/workload-template.ts';
+import { type NewCondition, withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
+import { keys } from '../state/keys.ts';
+import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
+import type { WorkloadRevision } from '../state/records.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { copiesOf } from '../state/workload-copies.ts';
+import { copyOf } from '../workloads/copy.ts';
+import { type Failures, notBeforeMs, withFailures } from '../workloads/failures.ts';
+import { hostsFor } from '../workloads/per-host.ts';
+import { type Pass, passOf } from '../workloads/pass.ts';
+import { hasStalled, progressOf } from '../workloads/progress.ts';
+import { type Controller, keysOfKind } from './controller.ts';
+
+/** Timers are limited to 24 days; longer waits wake up in between. */
+const sleepMsMax = 3_600_000;
+/** A project at its quota is looked at again this often. */
+const quotaRetryMs = 5_000;
+
+export const workload: Controller = {
+  name: 'workload',
+  watches: ['workload', 'instance', 'host'],
+  *wakes({ key, kind, before, after }, snapshot) {
+    if (kind === 'workload' && after !== null) yield key;
+    const instance = after ?? before;
+    if (instance?.kind === 'instance' && instance.status.workload)
+      yield keys.workload(instance.metadata.project, instance.status.workload.name);
+    // Hosts come and go more rarely than their heartbeats are written.
+    if (kind === 'host' && snapshot.count('workload') > 0)
+      for (const { key: of, value } of snapshot.list('workload')) if (value.spec.perHost) yield of;
+  },
+  keys: (snapshot) => keysOfKind(snapshot, 'workload'),
+  reconcile(snapshot, key, ctx) {
+    const entry = snapshot.get('workload', key);
+    if (!entry) return emptyPlan;
+    return entry.value.metadata.deletionRequestedAtMs === undefined
+      ? keep(snapshot, entry, ctx)
+      : remove(snapshot, entry, ctx);
+  },
+};
+
+function keep(snapshot: Snapshot, entry: Entry<Workload>, ctx: Context): Plan {
+  const { spec, status, metadata } = entry.value;
+  const copies = instancesOf(snapshot, metadata.id).map((each) => copyOf(snapshot, each));
+  const wanted = spec.perHost ? hostsFor(snapshot, spec.template.spec) : spec.replicas;
+  const strategy = spec.perHost ? { ...spec.strategy, maxSurge: 0 } : spec.strategy;
+  const pass = passOf({
+    ...{ copies, wanted, strategy, revision: status.revision, paused: spec.paused, nowMs: ctx.nowMs },
+    notBeforeMs: (ordinal) => notBeforeMs(status.failures, ordinal),
+  });
+  if (hasStalled(entry.value, pass, wanted, ctx.nowMs)) {
+    const stable = spec.strategy.autoRevert && !status.reverting ? stableOf(snapshot, entry.value) : undefined;
+    if (stable) return revert(snapshot, entry, stable, ctx);
+  }
+  return written(snapshot, entry, { pass, wanted }, ctx);
+}
+
+function instancesOf(snapshot: Snapshot, id: string) {
+  return [...copiesOf(snapshot).keysOf(id)].flatMap((key) => snapshot.get('instance', key) ?? []);
+}
+
+/** The newest template that was wholly available, unless it is the present one. */
+function stableOf(snapshot: Snapshot, workload: Workload): WorkloadRevision | undefined {
+  const { stableRevision, revision } = workload.status;
+  if (stableRevision === undefined || stableRevision === revision) return undefined;
+  return historyOf(snapshot, workload).find(({ number }) => number === stableRevision);
+}
+
+function revert(snapshot: Snapshot, entry: Entry<Workload>, stable: WorkloadRevision, ctx: Context): Plan {
+  const { value } = entry;
+  const back: Workload = {
+    ...value,
+    metadata: { ...value.metadata, generation: value.metadata.generation + 1 },
+    spec: { ...value.spec, template: stable.template },
+  };
+  const message = `revision ${value.status.revision} made no progress; back to the template of revision ${stable.number}`;
+  const { changes } = newRevision(snapshot, { ...entry, value: back }, { reverting: true }, ctx);
+  return { changes: [...changes, eventChange(value, { type: 'Warning', reason: 'UpdateFailed', message }, ctx)] };
+}
+
+interface Looked {
+  readonly pass: Pass;
+  readonly wanted: number;
+}
+
+function written(snapshot: Snapshot, entry: Entry<Workload>, { pass, wanted }: Looked, ctx: Context): Plan {
+  const { value } = entry;
+  const { changes: made, refusal } = created(snapshot, value, pass, ctx);
+  const removed = pass.remove.flatMap((copy) => {
+    const name = copy.key.slice(copy.key.lastIndexOf('/') + 1);
+    return deleteInstance(snapshot, { project: value.metadata.project, name }, ctx).plan.changes;
+  });
+  const failures: Failures = withFailures(value.status.failures, pass, ctx.nowMs);
+  const status = statusAfter(value, { pass, wanted }, { failures, refusal }, ctx);
+  const changes: Change[] = equalJson(status, value.status)
+    ? []
+    : [{ key: entry.key, ifRevision: entry.revision, value: { ...value, status } }];
+  const news = newsOf(value.status, status, wanted);
+  if (news !== undefined) changes.push(eventChange(value, news, ctx));
+  const stalledInMs =
+    status.progress === undefined
+      ? sleepMsMax
+      : status.progress.atMs + value.spec.strategy.progressDeadlineMs - ctx.nowMs;
+  const againMs = Math.min(pass.againMs ?? sleepMsMax, refusal ? quotaRetryMs : sleepMsMax, sleepMsMax);
+  return {
+    changes: [...changes, ...made, ...removed],
+    requeueAfterMs: stalledInMs > 0 ? Math.min(againMs, stalledInMs) : againMs,
+  };
+}
+
+/** A refusal ends the pass: what refuses one copy refuses the others. */
+function created(
+  snapshot: Snapshot,
+  workload: Workload,
+  { create }: Pass,
+  ctx: Context,
+): { readonly changes: readonly Change[]; readonly refusal: ApiError | undefined } {
+  const changes: Change[] = [];
+  if (create.length === 0) return { changes, refusal: undefined };
+  const from = templateFor(snapshot, workload);
+  const written = new Set<string>();
+  for (const ordinal of create) {
+    try {
+      for (const change of newCopy(snapshot, { workload, from, ordinal }, ctx)) {
+        // The gate of a quota is passed once.
+        if (!written.has(change.key)) changes.push(change);
+        written.add(change.key);
+      }
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return { changes, refusal: error };
+    }
+  }
+  return { changes, refusal: undefined };
+}
+
+/** While an update stands still, copies that fail are replaced by such as there were before it. */
+function templateFor(snapshot: Snapshot, workload: Workload): Pick<WorkloadRevision, 'template' | 'number'> {
+  const present = { template: workload.spec.template, number: workload.status.revision };
+  return workload.spec.paused ? (stableOf(snapshot, workload) ?? present) : present;
+}
+
+function statusAfter(
+  { status, spec }: Workload,
+  { pass, wanted }: Looked,
+  { failures, refusal }: { readonly failures: Failures; readonly refusal: ApiError | undefined },
+  ctx: Context,
+): WorkloadStatus {
+  const { progress: _progress, reverting: _reverting, ...kept } = status;
+  const { counts, old } = pass;
+  const isStable = old === 0 && counts.available === wanted && counts.copies === wanted;
+  const progress = isStable || spec.paused ? undefined : progressOf(status, pass, ctx.nowMs);
+  const isStalled = progress !== undefined && ctx.nowMs - progress.atMs >= spec.strategy.progressDeadlineMs;
+  return {
+    ...kept,
+    ...counts,
+    wanted,
+    failures: [...failures],
+    ...(isStable ? { stableRevision: status.revision } : {}),
+    ...(progress === undefined ? {} : { progress }),
+    ...(status.reverting && !isStable ? { reverting: true } : {}),
+    conditions: withConditions(
+      status.conditions,
+      [conditionNow(pass, { wanted, isStable, isStalled, refusal })],
+      ctx.nowMs,
+    ),
+  };
+}
+
+function conditionNow(
+  { counts, old }: Pass,
+  now: {
+    readonly wanted: number;
+    readonly isStable: boolean;
+    readonly isStalled: boolean;
+    readonly refusal: ApiError | undefined;
+  },
+): NewCondition {
+  const type = 'Available';
+  const { wanted, refusal } = now;
+  if (now.isStable) return { type, status: 'True', reason: 'Available', message: `all ${wanted} copies are available` };
+  if (refusal)
+    return { type, status: 'False', reason: refusal.code, message: `a copy cannot be created: ${refusal.message}` };
+  const what = `${counts.available} of ${wanted} copies are available${old > 0 ? `, ${counts.updated} of them or others are updated` : ''}`;
+  if (now.isStalled) return { type, status: 'False', reason: 'Stalled', message: `no progress for long: ${what}` };
+  return { type, status: 'False', reason: old > 0 ? 'Updating' : 'Progressing', message: what };
+}
+
+function newsOf(before: WorkloadStatus, after: WorkloadStatus, wanted: number) {
+  const reason = (status: WorkloadStatus): string | undefined => status.conditions[0]?.reason;
+  if (reason(before) === reason(after)) return undefined;
+  const message = after.conditions[0]?.message ?? '';
+  if (reason(after) === 'Available') return { reason: 'Available', message: `revision ${after.revision}: ${message}` };
+  if (reason(after) === 'Progressing' || reason(after) === 'Updating') return undefined;
+  return {
+    type: 'Warning' as const,
+    reason: reason(after) ?? '',
+    message: wanted === 0 ? 'nothing is wanted' : message,
+  };
+}
+
+function remove(snapshot: Snapshot, { key, revision, value }: Entry<Workload>, ctx: Context): Plan {
+  const { project, name, id } = value.metadata;
+  const instances = instancesOf(snapshot, id);
+  if (instances.length > 0)
+    return {
+      changes: instances.flatMap(({ value: { metadata } }) =>
+        metadata.deletionRequestedAtMs === undefined
+          ? deleteInstance(snapshot, { project, name: metadata.name }, ctx).plan.changes
+          : [],
+      ),
+    };
+  const revisions: Change[] = [];
+  for (let number = Math.max(1, value.status.revision - keptMost); number <= value.status.revision; number++) {
+    const kept = snapshot.get('workloadRevision', keys.workloadRevision(project, name, number));
+    if (kept) revisions.push({ key: kept.key, ifRevision: kept.revision, value: null });
+  }
+  return {
+    changes: [
+      { key, ifRevision: revision, value: null },
+      ...revisions,
+      eventChange(value, { reason: 'Deleted', message: 'removed completely' }, ctx),
+    ],
+  };
+}

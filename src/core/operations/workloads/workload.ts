@@ -1,0 +1,200 @@
+// What users do with workloads. controllers/workload.ts makes and removes the instances. Each template that a workload had is kept under a
+// number; undo is a change back to one of them.
+
+import { ApiError } from '../../../api/errors.ts';
+import type { Workload, WorkloadSpec, WorkloadStatus } from '../../../api/resources/workload.ts';
+import { equalJson } from '../../../base/equal-json.ts';
+import { assertTemplate } from './workload-template.ts';
+import { withConditions } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { eventChange } from '../../state/events.ts';
+import { keys } from '../../state/keys.ts';
+import { type Change, unchanged } from '../../state/plan.ts';
+import type { WorkloadRevision } from '../../state/records.ts';
+import type { Snapshot } from '../../state/snapshot.ts';
+import { schemaVersion } from '../../state/upgrade.ts';
+import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
+import type { Decision } from '../decision.ts';
+import { existing, replacedMetadata } from '../replace.ts';
+
+type WorkloadInput = CreateInput<WorkloadSpec>;
+
+export function createWorkload(snapshot: Snapshot, input: WorkloadInput, ctx: Context): Decision {
+  const earlier = earlierCreate(snapshot, input, 'workload');
+  if (earlier) return earlier;
+  assertStrategy(input.spec);
+  assertTemplate(snapshot, input, ctx);
+  const key = keys.workload(input.project, input.name);
+  assertFree(snapshot, 'workload', key, input.name);
+  const metadata = newMetadata(ctx.newId('wkl'), input, ctx);
+  const status: WorkloadStatus = {
+    revision: 1,
+    ...{ wanted: input.spec.replicas, copies: 0, updated: 0, ready: 0, available: 0 },
+    failures: [],
+    conditions: withConditions(
+      [],
+      [{ type: 'Available', status: 'False', reason: 'Accepted', message: 'its copies are being created' }],
+      ctx.nowMs,
+    ),
+  };
+  const workload: Workload = { kind: 'workload', schemaVersion, metadata, spec: input.spec, status };
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: 0, value: workload },
+        revisionOf(snapshot, workload, ctx),
+        ...rememberCreate(input, 'workload', { key, id: metadata.id }, ctx),
+        eventChange(workload, { reason: 'Accepted', message: 'accepted' }, ctx),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+export function replaceWorkload(
+  snapshot: Snapshot,
+  input: WorkloadInput & { readonly ifRevision?: number },
+  ctx: Context,
+): Decision {
+  const key = keys.workload(input.project, input.name);
+  const entry = existing(snapshot, 'workload', key, input.ifRevision);
+  const { value } = entry;
+  if (value.metadata.deletionRequestedAtMs !== undefined)
+    throw new ApiError('Conflict', `workload "${input.name}" is being deleted and cannot be changed`);
+  const specChanged = !equalJson(value.spec, input.spec);
+  if (!specChanged && equalJson(value.metadata.labels, input.labels))
+    return { plan: unchanged(entry), key, changed: false };
+  assertStrategy(input.spec);
+  const metadata = replacedMetadata(value.metadata, { labels: input.labels, specChanged });
+  const changed: Workload = { ...value, metadata, spec: input.spec };
+  const isSame = equalJson(value.spec.template, input.spec.template);
+  if (!isSame) assertTemplate(snapshot, input, ctx);
+  const { changes } = isSame
+    ? { changes: [{ key, ifRevision: entry.revision, value: changed }] }
+    : newRevision(snapshot, { key, revision: entry.revision, value: changed }, {}, ctx);
+  return { plan: { changes }, key, changed: true };
+}
+
+/** The template of `entry` becomes the next revision, to which all copies are updated. */
+export function newRevision(
+  snapshot: Snapshot,
+  { key, revision, value }: { readonly key: string; readonly revision: number; readonly value: Workload },
+  { reverting }: { readonly reverting?: true },
+  ctx: Context,
+): { readonly changes: readonly Change[]; readonly number: number } {
+  const { progress: _progress, reverting: _reverting, ...status } = value.status;
+  const number = status.revision + 1;
+  const next: Workload = {
+    ...value,
+    status: { ...status, revision: number, failures: [], ...(reverting ? { reverting } : {}) },
+  };
+  const message = `updating to revision ${number}`;
+  return {
+    changes: [
+      { key, ifRevision: revision, value: next },
+      revisionOf(snapshot, next, ctx),
+      eventChange(next, { reason: reverting ? 'Reverting' : 'Updating', message }, ctx),
+    ],
+    number,
+  };
+}
+
+/** The template of a former revision becomes the newest. `to` absent: the one before the present one. */
+export function undoWorkload(
+  snapshot: Snapshot,
+  { key, to }: { readonly key: string; readonly to?: number },
+  ctx: Context,
+): Decision {
+  const entry = snapshot.get('workload', key);
+  if (!entry) throw new ApiError('NotFound', 'there is no such workload');
+  const { metadata, status, spec } = entry.value;
+  const before = historyOf(snapshot, entry.value).filter(({ number }) => number !== status.revision);
+  const wanted = to === undefined ? before.at(-1) : before.find(({ number }) => number === to);
+  if (wanted === undefined) {
+    const known = before.map(({ number }) => number).join(', ') || 'none';
+    const what = to === undefined ? 'there is no revision before this one' : `there is no former revision ${to}`;
+    throw new ApiError('InvalidRequest', `workload "${metadata.name}": ${what}; kept are: ${known}`, { field: 'to' });
+  }
+  const changed: Workload = {
+    ...entry.value,
+    metadata: replacedMetadata(metadata, { labels: metadata.labels, specChanged: true }),
+    spec: { ...spec, template: wanted.template },
+  };
+  return {
+    plan: { changes: newRevision(snapshot, { ...entry, value: changed }, {}, ctx).changes },
+    key,
+    changed: true,
+  };
+}
+
+/** Its instances are deleted first (controllers/workload.ts). */
+export function deleteWorkload(
+  snapshot: Snapshot,
+  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
+  ctx: Context,
+): Decision {
+  const key = keys.workload(input.project, input.name);
+  const entry = existing(snapshot, 'workload', key, input.ifRevision);
+  const { value } = entry;
+  if (value.metadata.deletionRequestedAtMs !== undefined) return { plan: unchanged(entry), key, changed: false };
+  const going: Workload = { ...value, metadata: { ...value.metadata, deletionRequestedAtMs: ctx.nowMs } };
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: entry.revision, value: going },
+        eventChange(value, { reason: 'DeletionRequested', message: 'its copies are removed, then the workload' }, ctx),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+/** The revisions that are kept, the oldest first. */
+export function historyOf(
+  snapshot: Snapshot,
+  { metadata: { project, name, id }, status }: Workload,
+): WorkloadRevision[] {
+  const found: WorkloadRevision[] = [];
+  for (let number = Math.max(1, status.revision - keptMost + 1); number <= status.revision; number++) {
+    const revision = snapshot.get('workloadRevision', keys.workloadRevision(project, name, number))?.value;
+    if (revision?.workloadId === id) found.push(revision);
+  }
+  return found;
+}
+
+/** Revisions of a workload that can be gone back to. */
+export const keptMost = 10;
+
+function revisionOf(
+  snapshot: Snapshot,
+  { metadata: { project, name, id }, spec, status }: Workload,
+  ctx: Context,
+): Change {
+  const key = keys.workloadRevision(project, name, status.revision);
+  const { revision: number } = status;
+  return {
+    key,
+    ifRevision: snapshot.get('workloadRevision', key)?.revision ?? 0,
+    value: {
+      kind: 'workloadRevision',
+      ...{ project, name, workloadId: id, number },
+      template: spec.template,
+      createdAtMs: ctx.nowMs,
+    },
+  };
+}
+
+function assertStrategy({ strategy, perHost, replicas, template }: WorkloadSpec): void {
+  const refuse = (field: string, message: string): never => {
+    throw new ApiError('InvalidRequest', `${field}: ${message}`, { field });
+  };
+  const isZero = (share: number | string): boolean => share === 0 || share === '0%';
+  if (strategy.type === 'RollingUpdate' && isZero(strategy.maxSurge) && isZero(strategy.maxUnavailable))
+    refuse('spec.strategy.maxUnavailable', 'it and maxSurge are both 0: no copy could be updated');
+  if (perHost && replicas !== 1) refuse('spec.replicas', 'with perHost the hosts say how many there are; leave it out');
+  if (template.spec.gang !== undefined) refuse('spec.template.spec.gang', 'copies of a workload are no gang');
+  if (template.spec.run !== undefined)
+    refuse('spec.template.spec.run', 'a program that runs once is a job, not a workload');
+}

@@ -1,0 +1,41 @@
+// The instances of each workload, so that no change of one needs a list of all instances.
+
+import type { AnyRecord } from './records.ts';
+import { defineView, type RecordChange, type Snapshot, type View } from './snapshot.ts';
+
+export const copiesOf = defineView((snapshot) => new Copies(snapshot));
+
+class Copies implements View {
+  readonly #byWorkload = new Map<string, Set<string>>();
+
+  constructor(snapshot: Snapshot) {
+    for (const { key, value } of snapshot.list('instance')) this.#add(ownerOf(value), key);
+  }
+
+  /** Keys of the instances of the workload with this id. */
+  keysOf(workloadId: string): ReadonlySet<string> {
+    return this.#byWorkload.get(workloadId) ?? none;
+  }
+
+  apply({ kind, key, before, after }: RecordChange): void {
+    if (kind !== 'instance') return;
+    const [was, is] = [ownerOf(before), ownerOf(after)];
+    if (was === is) return;
+    const known = this.#byWorkload.get(was ?? '');
+    if (known?.delete(key) && known.size === 0) this.#byWorkload.delete(was ?? '');
+    this.#add(is, key);
+  }
+
+  #add(owner: string | undefined, key: string): void {
+    if (owner === undefined) return;
+    const known = this.#byWorkload.get(owner);
+    if (known) known.add(key);
+    else this.#byWorkload.set(owner, new Set([key]));
+  }
+}
+
+const none: ReadonlySet<string> = new Set();
+
+function ownerOf(record: AnyRecord | null): string | undefined {
+  return record?.kind === 'instance' ? record.status.workload?.id : undefined;
+}

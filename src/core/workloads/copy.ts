@@ -1,0 +1,70 @@
+// A copy of a workload: what a pass needs to know of one of its instances.
+
+import { isToRestart } from '../../api/instances/restart-rule.ts';
+import type { Instance } from '../../api/resources/instance.ts';
+import { conditionOf } from '../state/conditions.ts';
+import { hostLost, mayRunUnseen } from '../state/guest-phase.ts';
+import { keys } from '../state/keys.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+
+export interface Copy {
+  readonly key: string;
+  readonly id: string;
+  readonly ordinal: number;
+  readonly revision: number;
+  readonly ready: boolean;
+  readonly readyAtMs: number;
+  /** It has ended and does not start again by itself, or its host is lost: it is to be replaced. */
+  readonly over: boolean;
+  /** Its host is lost: that is no failure of its own. */
+  readonly lost: boolean;
+  /** Its deletion was requested, and its host holds room for it. */
+  readonly leaving: boolean;
+  readonly host?: string;
+  readonly hostReady: boolean;
+  readonly protected: boolean;
+  /** Lower ones go first. */
+  readonly cost: number;
+  readonly restarts: number;
+  readonly createdAtMs: number;
+}
+
+/** A label with a whole number: copies with a lower one are removed first. */
+const costLabel = 'deletion-cost';
+
+export function copyOf(snapshot: Snapshot, { key, value }: Entry<Instance>): Copy {
+  const { metadata, spec, status } = value;
+  const host = status.host === undefined ? undefined : snapshot.get('host', keys.host(status.host))?.value;
+  const lost = isLost(value);
+  const cost = Number(metadata.labels[costLabel] ?? 0);
+  return {
+    key,
+    id: metadata.id,
+    ordinal: status.workload?.ordinal ?? 0,
+    revision: status.workload?.revision ?? 0,
+    ready: status.phase === 'Running' && status.guest?.ready === true,
+    readyAtMs: status.readyAtMs ?? status.runningAtMs ?? metadata.createdAtMs,
+    over: lost || hasEnded(value),
+    lost,
+    leaving: metadata.deletionRequestedAtMs !== undefined,
+    ...(status.host === undefined ? {} : { host: status.host }),
+    hostReady:
+      host !== undefined && !host.spec.paused && conditionOf(host.status.conditions, 'Ready')?.status === 'True',
+    protected: spec.protected === true,
+    cost: Number.isSafeInteger(cost) ? cost : 0,
+    restarts: status.restartCount,
+    createdAtMs: metadata.createdAtMs,
+  };
+}
+
+/** One that is exclusive waits for its host: a second copy must not run. */
+function isLost({ spec, status }: Instance): boolean {
+  const { reason } = conditionOf(status.conditions, 'Running') ?? {};
+  return status.phase === 'Failed' && (reason === hostLost || reason === 'HostRemoved') && !spec.exclusive;
+}
+
+function hasEnded(instance: Instance): boolean {
+  const { phase } = instance.status;
+  if (phase !== 'Failed' && phase !== 'Exited') return false;
+  return !isToRestart(instance) && !(instance.spec.exclusive && mayRunUnseen(instance));
+}
