@@ -9,6 +9,7 @@ import type { Instance, InstanceSpec, InstanceStatus } from '../api/resources/in
 import type { Amounts, Metadata } from '../api/resources/metadata.ts';
 import type { Project, ProjectSpec } from '../api/resources/project.ts';
 import type { Job } from '../api/resources/job.ts';
+import type { WorkloadSpec } from '../api/resources/workload.ts';
 import type { Spare } from '../api/resources/spare.ts';
 import type { Task } from '../api/resources/task.ts';
 import type { Volume } from '../api/resources/volume.ts';
@@ -189,6 +190,21 @@ export function testTask(name: string, spec: Partial<Task['spec']> = {}, status:
     metadata: metadata(name, 'task', 'default'),
     spec: { cpus: 2, memoryMiB: 1024, placement: {}, ports: [], ttlMs: 60_000, ...spec },
     status: { phase: 'Pending', conditions: [], ...status },
+  };
+}
+
+export function testWorkloadSpec(
+  { template, ...spec }: Partial<WorkloadSpec> = {},
+  instance: Partial<Instance['spec']> = {},
+): WorkloadSpec {
+  return {
+    template: template ?? { labels: {}, spec: testInstance('', instance).spec },
+    ...{ replicas: 3, paused: false },
+    strategy: {
+      ...{ type: 'RollingUpdate', maxSurge: 1, maxUnavailable: 0 },
+      ...{ minHealthyMs: 1_000, progressDeadlineMs: 60_000, autoRevert: true },
+    },
+    ...spec,
   };
 }
 

@@ -57,15 +57,16 @@ function keep(snapshot: Snapshot, entry: Entry<Workload>, ctx: Context): Plan {
   const copies = instancesOf(snapshot, metadata.id).map((each) => copyOf(snapshot, each));
   const wanted = spec.perHost ? hostsFor(snapshot, spec.template.spec) : spec.replicas;
   const strategy = spec.perHost ? { ...spec.strategy, maxSurge: 0 } : spec.strategy;
+  const failures = withFailures(status.failures, copies, ctx.nowMs);
   const pass = passOf({
     ...{ copies, wanted, strategy, revision: status.revision, paused: spec.paused, nowMs: ctx.nowMs },
-    notBeforeMs: (ordinal) => notBeforeMs(status.failures, ordinal),
+    notBeforeMs: (ordinal) => notBeforeMs(failures, ordinal),
   });
   if (hasStalled(entry.value, pass, wanted, ctx.nowMs)) {
     const stable = spec.strategy.autoRevert && !status.reverting ? stableOf(snapshot, entry.value) : undefined;
     if (stable) return revert(snapshot, entry, stable, ctx);
   }
-  return written(snapshot, entry, { pass, wanted }, ctx);
+  return written(snapshot, entry, { pass, wanted, failures }, ctx);
 }
 
 function instancesOf(snapshot: Snapshot, id: string) {
@@ -94,17 +95,18 @@ function revert(snapshot: Snapshot, entry: Entry<Workload>, stable: WorkloadRevi
 interface Looked {
   readonly pass: Pass;
   readonly wanted: number;
+  readonly failures: Failures;
 }
 
-function written(snapshot: Snapshot, entry: Entry<Workload>, { pass, wanted }: Looked, ctx: Context): Plan {
+function written(snapshot: Snapshot, entry: Entry<Workload>, looked: Looked, ctx: Context): Plan {
   const { value } = entry;
+  const { pass, wanted } = looked;
   const { changes: made, refusal } = created(snapshot, value, pass, ctx);
   const removed = pass.remove.flatMap((copy) => {
     const name = copy.key.slice(copy.key.lastIndexOf('/') + 1);
     return deleteInstance(snapshot, { project: value.metadata.project, name }, ctx).plan.changes;
   });
-  const failures: Failures = withFailures(value.status.failures, pass, ctx.nowMs);
-  const status = statusAfter(value, { pass, wanted }, { failures, refusal }, ctx);
+  const status = statusAfter(value, looked, refusal, ctx);
   const changes: Change[] = equalJson(status, value.status)
     ? []
     : [{ key: entry.key, ifRevision: entry.revision, value: { ...value, status } }];
@@ -131,20 +133,25 @@ function created(
   const changes: Change[] = [];
   if (create.length === 0) return { changes, refusal: undefined };
   const from = templateFor(snapshot, workload);
-  const written = new Set<string>();
-  for (const ordinal of create) {
+  for (const ordinal of create.slice(0, atOnceMax(snapshot, workload, from))) {
     try {
-      for (const change of newCopy(snapshot, { workload, from, ordinal }, ctx)) {
-        // The gate of a quota is passed once.
-        if (!written.has(change.key)) changes.push(change);
-        written.add(change.key);
-      }
+      changes.push(...newCopy(snapshot, { workload, from, ordinal }, ctx));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       return { changes, refusal: error };
     }
   }
   return { changes, refusal: undefined };
+}
+
+/** Where a copy depends on the one before, as by a quota or a volume, each has a Plan of its own. */
+function atOnceMax(
+  snapshot: Snapshot,
+  { metadata }: Workload,
+  { template }: Pick<WorkloadRevision, 'template'>,
+): number {
+  const quota = snapshot.get('project', keys.project(metadata.project))?.value.spec.quota;
+  return quota === undefined && template.spec.volumes === undefined ? Number.POSITIVE_INFINITY : 1;
 }
 
 /** While an update stands still, copies that fail are replaced by such as there were before it. */
@@ -155,8 +162,8 @@ function templateFor(snapshot: Snapshot, workload: Workload): Pick<WorkloadRevis
 
 function statusAfter(
   { status, spec }: Workload,
-  { pass, wanted }: Looked,
-  { failures, refusal }: { readonly failures: Failures; readonly refusal: ApiError | undefined },
+  { pass, wanted, failures }: Looked,
+  refusal: ApiError | undefined,
   ctx: Context,
 ): WorkloadStatus {
   const { progress: _progress, reverting: _reverting, ...kept } = status;

@@ -1,7 +1,7 @@
 // Copies that failed by themselves: the next one of the same ordinal waits, twice as long each time, as Kubernetes restarts containers.
 
 import type { WorkloadStatus } from '../../api/resources/workload.ts';
-import type { Pass } from './pass.ts';
+import type { Copy } from './copy.ts';
 
 export type Failures = WorkloadStatus['failures'];
 
@@ -17,7 +17,9 @@ export function notBeforeMs(failures: Failures, ordinal: number): number | undef
   return failure && failure.atMs + Math.min(delayMsMax, delayMsMin * 2 ** Math.min(failure.count - 1, 30));
 }
 
-export function withFailures(known: Failures, { failed }: Pick<Pass, 'failed'>, nowMs: number): Failures {
+/** With the copies that have failed by themselves since. */
+export function withFailures(known: Failures, copies: readonly Copy[], nowMs: number): Failures {
+  const failed = copies.filter(({ over, lost, leaving }) => over && !lost && !leaving);
   const late = known.some(({ atMs }) => nowMs - atMs > healthyMs + delayMsMax);
   if (failed.length === 0 && !late) return known;
   const byOrdinal = new Map(known.map((failure) => [failure.ordinal, failure]));

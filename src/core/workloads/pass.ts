@@ -22,8 +22,6 @@ export interface Pass {
   /** Ordinals of the copies to create. */
   readonly create: readonly number[];
   readonly remove: readonly Copy[];
-  /** Those among `remove` that failed by themselves. */
-  readonly failed: readonly Copy[];
   readonly counts: {
     readonly copies: number;
     readonly updated: number;
@@ -54,7 +52,6 @@ export function passOf(input: PassInput): Pass {
   return {
     create: due.ordinals.slice(0, changesMax),
     remove: [...over, ...step.remove].slice(0, changesMax),
-    failed: over.filter((copy) => !copy.lost),
     counts: {
       copies: current.length,
       updated: updated.length,

@@ -1,0 +1,289 @@
+// Workloads on a small fleet: what is created and removed as guests become ready, fail, and hosts are lost.
+
+import { describe, expect, it } from 'vitest';
+import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
+import type { WorkloadSpec } from '../../api/resources/workload.ts';
+import {
+  createWorkload,
+  deleteWorkload,
+  historyOf,
+  replaceWorkload,
+  undoWorkload,
+} from '../operations/workloads/workload.ts';
+import { keys } from '../state/keys.ts';
+import {
+  commitPlan,
+  testCache,
+  testContext,
+  testGuest,
+  testHost,
+  testImage,
+  testProject,
+  testWorkloadSpec,
+} from '../testing.ts';
+import { garbage } from './garbage.ts';
+import { placement } from './placement.ts';
+import { workload } from './workload.ts';
+
+const key = keys.workload('default', 'web');
+
+class Scene {
+  readonly cache;
+  #nowMs = 1_000_000;
+  readonly #ctx = testContext();
+  /** Whether a guest becomes ready. */
+  isGood: (instance: Instance) => boolean = () => true;
+
+  constructor(...more: Parameters<typeof testCache>[0]) {
+    const hosts = ['h1', 'h2'].flatMap((name) => testHost(name, { capacity: { VCPU: 16, MEMORY_MB: 65_536 } }));
+    this.cache = testCache([testImage(), testImage('broken'), ...hosts, ...more]);
+  }
+
+  get ctx() {
+    return { ...this.#ctx, nowMs: this.#nowMs };
+  }
+
+  create(spec: Partial<WorkloadSpec> = {}, instance: Partial<InstanceSpec> = {}): this {
+    const input = { project: 'default', name: 'web', labels: {}, spec: testWorkloadSpec(spec, instance) };
+    commitPlan(this.cache, createWorkload(this.cache, input, this.ctx).plan);
+    return this.settle();
+  }
+
+  replace(change: (spec: WorkloadSpec) => WorkloadSpec): this {
+    const { spec } = this.cache.get('workload', key)?.value ?? { spec: testWorkloadSpec() };
+    const input = { project: 'default', name: 'web', labels: {}, spec: change(spec) };
+    commitPlan(this.cache, replaceWorkload(this.cache, input, this.ctx).plan);
+    return this.settle();
+  }
+
+  image(image: string): this {
+    return this.replace((spec) => ({
+      ...spec,
+      template: { ...spec.template, spec: { ...spec.template.spec, image } },
+    }));
+  }
+
+  /** Controllers and hosts act until nothing changes. */
+  settle(): this {
+    for (let changed = true, rounds = 0; changed; rounds++) {
+      if (rounds > 200) throw new Error('it does not come to rest');
+      changed = this.#agents();
+      for (const controller of [workload, placement, garbage])
+        for (const each of [...controller.keys(this.cache)]) {
+          const plan = controller.reconcile(this.cache, each, this.ctx);
+          if (plan.changes.length === 0) continue;
+          changed = true;
+          commitPlan(this.cache, plan);
+        }
+    }
+    return this;
+  }
+
+  /** Guests start at once, and go at once. */
+  #agents(): boolean {
+    let changed = false;
+    for (const { key: at, value, revision } of [...this.cache.list('instance')]) {
+      if (value.metadata.deletionRequestedAtMs !== undefined) {
+        const allocation = this.cache.get('allocation', keys.allocation(value.metadata.id, value.status.incarnation));
+        if (!allocation) continue;
+        commitPlan(this.cache, { changes: [{ key: allocation.key, ifRevision: allocation.revision, value: null }] });
+        changed = true;
+      } else if (value.status.host !== undefined && value.status.phase === 'Scheduled') {
+        this.put(at, revision, { ...value, status: { ...value.status, ...this.#started(value) } });
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  #started(instance: Instance): Partial<Instance['status']> {
+    const ready = this.isGood(instance);
+    return {
+      phase: 'Running',
+      runningAtMs: this.#nowMs,
+      guest: testGuest({ ready }),
+      ...(ready ? { readyAtMs: this.#nowMs } : {}),
+    };
+  }
+
+  put(at: string, ifRevision: number, value: Instance): void {
+    commitPlan(this.cache, { changes: [{ key: at, ifRevision, value }] });
+  }
+
+  fail(name: string): this {
+    const entry = this.cache.get('instance', keys.instance('default', name));
+    if (entry)
+      this.put(entry.key, entry.revision, { ...entry.value, status: { ...entry.value.status, phase: 'Failed' } });
+    return this.settle();
+  }
+
+  after(ms: number): this {
+    this.#nowMs += ms;
+    return this.settle();
+  }
+
+  /** In small steps, as time passes. */
+  during(ms: number): this {
+    for (let left = ms; left > 0; left -= 1_000) this.after(1_000);
+    return this;
+  }
+
+  get copies(): readonly Instance[] {
+    return [...this.cache.list('instance')]
+      .map(({ value }) => value)
+      .filter(({ metadata }) => metadata.deletionRequestedAtMs === undefined);
+  }
+
+  get revisions(): readonly (number | undefined)[] {
+    return this.copies.map(({ status }) => status.workload?.revision).toSorted();
+  }
+
+  get workload() {
+    return this.cache.get('workload', key)?.value;
+  }
+
+  get said(): string | undefined {
+    return this.workload?.status.conditions[0]?.message;
+  }
+}
+
+describe('a workload', () => {
+  it('has as many copies as are wanted, each with its ordinal', () => {
+    const scene = new Scene().create();
+    expect(scene.copies.map(({ status }) => status.workload?.ordinal).toSorted()).toEqual([0, 1, 2]);
+    expect(scene.copies.every(({ metadata }) => metadata.labels['berth/workload'] === 'web')).toBe(true);
+    expect(scene.after(1_000).workload?.status).toMatchObject({
+      wanted: 3,
+      copies: 3,
+      ready: 3,
+      available: 3,
+      stableRevision: 1,
+    });
+    expect(scene.said).toBe('all 3 copies are available');
+  });
+
+  it('writes nothing while all is as wanted', () => {
+    const scene = new Scene().create().after(1_000);
+    for (let i = 0; i < 3; i++) expect(workload.reconcile(scene.cache, key, scene.ctx).changes).toEqual([]);
+  });
+
+  it('grows and shrinks', () => {
+    const scene = new Scene().create().after(1_000);
+    expect(scene.replace((spec) => ({ ...spec, replicas: 5 })).copies).toHaveLength(5);
+    expect(scene.replace((spec) => ({ ...spec, replicas: 0 })).copies).toHaveLength(0);
+  });
+
+  it('replaces a copy that failed, later each time', () => {
+    const scene = new Scene().create({ replicas: 1 }).after(1_000);
+    const nameOf = () => scene.copies[0]?.metadata.name ?? '';
+    const first = nameOf();
+    expect(scene.fail(first).copies).toHaveLength(0);
+    expect(scene.after(9_999).copies).toHaveLength(0);
+    expect(scene.after(1).copies).toHaveLength(1);
+    const second = nameOf();
+    expect(second).not.toBe(first);
+    expect(scene.fail(second).after(19_999).copies).toHaveLength(0);
+    expect(scene.after(1).copies.map(({ status }) => status.workload?.ordinal)).toEqual([0]);
+  });
+
+  it('is updated copy by copy', () => {
+    const scene = new Scene().create().after(1_000).image('broken');
+    expect(scene.revisions).toEqual([1, 1, 1, 2]);
+    expect(scene.after(1_000).revisions).toEqual([1, 1, 2, 2]);
+    scene.during(5_000);
+    expect(scene.revisions).toEqual([2, 2, 2]);
+    expect(scene.workload?.status).toMatchObject({ revision: 2, stableRevision: 2, available: 3 });
+  });
+
+  it('goes back, once, when an update makes no progress', () => {
+    const scene = new Scene().create().after(1_000);
+    scene.isGood = ({ spec }) => spec.image !== 'broken';
+    scene.image('broken').during(30_000);
+    expect([scene.revisions, scene.workload?.status.ready]).toEqual([[1, 1, 1, 2], 3]);
+    scene.during(40_000);
+    expect(scene.revisions).toEqual([3, 3, 3]);
+    expect(scene.workload?.spec.template.spec.image).toBe('tiny');
+    expect(scene.workload?.status).toMatchObject({ revision: 3, stableRevision: 3, available: 3 });
+    const reasons = [...scene.cache.list('event')].map(({ value }) => value.spec.reason);
+    expect(reasons.filter((reason) => reason === 'UpdateFailed')).toHaveLength(1);
+  });
+
+  it('stands still when it may not go back', () => {
+    const { strategy } = testWorkloadSpec();
+    const scene = new Scene().create({ strategy: { ...strategy, autoRevert: false } }).after(1_000);
+    scene.isGood = ({ spec }) => spec.image !== 'broken';
+    scene.image('broken').during(70_000);
+    expect([scene.revisions, scene.said]).toEqual([
+      [1, 1, 1, 2],
+      expect.stringMatching(/^no progress for long: 3 of 3/),
+    ]);
+  });
+
+  it('keeps an update from going on while it is paused', () => {
+    const scene = new Scene().create().after(1_000);
+    scene
+      .replace((spec) => ({ ...spec, paused: true }))
+      .image('broken')
+      .during(70_000);
+    expect(scene.revisions).toEqual([1, 1, 1]);
+    scene.fail(scene.copies[0]?.metadata.name ?? '').during(20_000);
+    expect(scene.revisions).toEqual([1, 1, 1]);
+    expect(scene.replace((spec) => ({ ...spec, paused: false })).during(10_000).revisions).toEqual([2, 2, 2]);
+  });
+
+  it('goes back to a former template by undo, under a new number', () => {
+    const scene = new Scene().create().after(1_000).image('broken').during(5_000);
+    commitPlan(scene.cache, undoWorkload(scene.cache, { key }, scene.ctx).plan);
+    scene.settle().during(5_000);
+    expect([scene.revisions, scene.workload?.spec.template.spec.image]).toEqual([[3, 3, 3], 'tiny']);
+    expect(scene.workload && historyOf(scene.cache, scene.workload).map(({ number }) => number)).toEqual([1, 2, 3]);
+    expect(() => undoWorkload(scene.cache, { key, to: 9 }, scene.ctx)).toThrow(
+      'there is no former revision 9; kept are: 1, 2',
+    );
+  });
+
+  it('has one copy on each host, if it is asked to', () => {
+    const scene = new Scene().create({ replicas: 1, perHost: true });
+    expect(scene.copies.map(({ status }) => status.host).toSorted()).toEqual(['h1', 'h2']);
+    for (const record of testHost('h3', { capacity: { VCPU: 16, MEMORY_MB: 65_536 } }))
+      commitPlan(scene.cache, {
+        changes: [
+          { key: record.kind === 'host' ? keys.host('h3') : keys.provider(record.id), ifRevision: 0, value: record },
+        ],
+      });
+    expect(scene.settle().copies).toHaveLength(3);
+  });
+
+  it('says when a quota refuses a copy, and goes on when it has room', () => {
+    const scene = new Scene(testProject('default', { quota: { VCPU: 2 } })).create({}, { cpus: 1, memoryMiB: 64 });
+    expect([scene.copies.length, scene.said]).toEqual([
+      2,
+      expect.stringContaining('a copy cannot be created: project'),
+    ]);
+  });
+
+  it('takes its copies along when it is deleted', () => {
+    const scene = new Scene().create();
+    commitPlan(scene.cache, deleteWorkload(scene.cache, { project: 'default', name: 'web' }, scene.ctx).plan);
+    scene.settle();
+    expect([scene.workload, [...scene.cache.list('instance')], [...scene.cache.list('workloadRevision')]]).toEqual([
+      undefined,
+      [],
+      [],
+    ]);
+  });
+
+  it.each<[string, Partial<WorkloadSpec>, Partial<InstanceSpec>, string]>([
+    ['an unknown image', {}, { image: 'none-such' }, 'spec.template.spec.image'],
+    [
+      'an update that may not move',
+      { strategy: { ...testWorkloadSpec().strategy, maxSurge: 0, maxUnavailable: '0%' } },
+      {},
+      'spec.strategy.maxUnavailable',
+    ],
+    ['copies per host and a number', { perHost: true, replicas: 2 }, {}, 'spec.replicas'],
+    ['a gang', {}, { gang: { name: 'a', size: 2 } }, 'spec.template.spec.gang'],
+  ])('refuses %s', (_, spec, instance, field) => {
+    expect(() => new Scene().create(spec, instance)).toThrow(expect.objectContaining({ field }));
+  });
+});
