@@ -9,7 +9,7 @@ import type { Instance, InstanceSpec, InstanceStatus } from '../api/resources/in
 import type { Amounts, Metadata } from '../api/resources/metadata.ts';
 import type { Project, ProjectSpec } from '../api/resources/project.ts';
 import type { Job } from '../api/resources/job.ts';
-import type { WorkloadSpec } from '../api/resources/workload.ts';
+import type { Workload, WorkloadSpec } from '../api/resources/workload.ts';
 import type { Spare } from '../api/resources/spare.ts';
 import type { Task } from '../api/resources/task.ts';
 import type { Volume } from '../api/resources/volume.ts';
@@ -190,6 +190,20 @@ export function testTask(name: string, spec: Partial<Task['spec']> = {}, status:
     metadata: metadata(name, 'task', 'default'),
     spec: { cpus: 2, memoryMiB: 1024, placement: {}, ports: [], ttlMs: 60_000, ...spec },
     status: { phase: 'Pending', conditions: [], ...status },
+  };
+}
+
+export function testWorkload(name: string, spec: Partial<WorkloadSpec> = {}): Workload {
+  return {
+    kind: 'workload',
+    schemaVersion: 1,
+    metadata: metadata(name, 'wkl', 'default'),
+    spec: testWorkloadSpec(spec),
+    status: {
+      ...{ revision: 1, wanted: 3, copies: 0, updated: 0, ready: 0, available: 0 },
+      failures: [],
+      conditions: [],
+    },
   };
 }
 

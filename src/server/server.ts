@@ -44,6 +44,7 @@ import { jobRoutes } from './http/routes/job-routes.ts';
 import { docsPageRoute } from './http/docs-page/docs-page.ts';
 import { processRoutes } from './http/routes/process-routes.ts';
 import { queueRoutes } from './http/routes/queue-routes.ts';
+import { workloadRoutes } from './http/routes/workloads/workload-routes.ts';
 import { spareRoutes } from './http/routes/schedule/spare-routes.ts';
 import { scheduleRoutes } from './http/routes/schedule/schedule-routes.ts';
 import { webhookRoutes } from './http/routes/webhook-routes.ts';
@@ -289,6 +290,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
         whenFull: parts.scheduleWhenFull ?? 'fail',
       }),
       ...spareRoutes({ decider }),
+      ...workloadRoutes(decider),
       ...webhookRoutes(decider),
       ...inventoryRoutes(decider),
       ...jobRoutes(decider),

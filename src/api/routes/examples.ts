@@ -110,6 +110,8 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   logIn: { idToken: 'eyJ...' },
   pushInventoryNodes: [{ name: 'metal-0', cpu: 32, memory: 131_072, usage_cpu: 4, usage_mem: 8_192, ip: '10.20.0.1' }],
   confirmInventory: { hash: '9d2c4f6b1a3e5870' },
+  undoWorkload: { to: 3 },
+  scaleWorkload: { replicas: 5 },
   prepareSpare: {
     requested_cpu: 4,
     requested_memory: 8192,

@@ -18,6 +18,7 @@ import { mcpRoutes } from './mcp.ts';
 import { processRoutes } from './process.ts';
 import { routesOfKind } from './resources.ts';
 import type { RouteDefinition } from './route.ts';
+import { workloadRoutes } from './workloads.ts';
 import { spareRoutes } from './spares.ts';
 import { scheduleRoutes } from './schedule.ts';
 import { inventoryRoutes } from './inventories.ts';
@@ -36,6 +37,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(deadLetterRoutes),
   ...Object.values(scheduleRoutes),
   ...Object.values(spareRoutes),
+  ...Object.values(workloadRoutes),
   ...Object.values(webhookRoutes),
   ...Object.values(inventoryRoutes),
   ...Object.values(imageRoutes),

@@ -38,6 +38,10 @@ const inProjects: Partial<Record<Kind, Sample>> = {
   instance: { name: named('web'), spec: () => ({ image: 'tiny', cpus: 1 }) },
   job: { name: named('ended'), spec: () => ({ image: 'tiny', script: 'true' }) },
   task: { name: named('task'), spec: () => ({ cpus: 1, memoryMiB: 64, ttlMs: 60_000 }) },
+  workload: {
+    name: named('app'),
+    spec: () => ({ template: { labels: {}, spec: { image: 'tiny', cpus: 1 } } }),
+  },
   spare: {
     name: named('spare'),
     spec: () => ({ cpus: 1, memoryMiB: 64, provisioner: 'metal', ttlMs: 60_000 }),
@@ -310,6 +314,13 @@ const others: Readonly<Record<string, Asks>> = {
   scheduleResult: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
   showSchedule: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
   releaseSchedule: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
+  listWorkloadRevisions: both((side) => ({ params: { name: `${side}-app` }, query: { project: side } })),
+  undoWorkload: both((side) => ({ params: { name: `${side}-app` }, query: { project: side }, body: {} })),
+  scaleWorkload: both((side) => ({ params: { name: `${side}-app` }, query: { project: side }, body: { replicas: 2 } })),
+  listWorkloadEndpoints: {
+    ...both((side) => ({ params: { name: `${side}-app` }, query: { project: side } })),
+    ...both((side) => ({ params: { name: `${side}-app` }, query: { project: side, watch: 'true' } }), ' watch'),
+  },
   prepareSpare: both((project) => ({
     query: { project },
     body: { requested_cpu: 1, requested_memory: 64, provisioner: 'metal' },

@@ -24,6 +24,7 @@ import {
   testProject,
   testSpare,
   testTask,
+  testWorkload,
   testVolume,
 } from '../../../core/testing.ts';
 import { createMemoryStore } from '../../../store/memory/memory-store.ts';
@@ -87,6 +88,7 @@ function recordsOf(side: Side): AnyRecord[] {
     job,
     ended,
     named(testTask(''), 'task', 'task'),
+    named(testWorkload(''), 'wkl', 'app'),
     named(testSpare(''), 'spare', 'spare'),
     named(testVolume(''), 'vol', 'data'),
     named(testGroup(''), 'grp', 'group'),
