@@ -298,6 +298,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./fleet/capacity.ts')).capacityCommand,
   },
   {
+    name: 'workload',
+    group: daily,
+    summary: 'Keep any number of equal instances, and update them',
+    load: async () => (await import('./workloads/workload.ts')).workloadCommand,
+  },
+  {
     name: 'spare',
     group: fleet,
     summary: 'Prepare machines ahead, and hold them',

@@ -17,6 +17,7 @@ import type { Kind, ResourceByKind } from '../resources/index.ts';
 import type { Labels } from '../resources/metadata.ts';
 import type { Token } from '../resources/token.ts';
 import type { CanI, CanIRequest, Extension, ShareRequest, TokenRequest, WhoAmI } from '../routes/access.ts';
+import type { Endpoint, ScalePlan, WorkloadRevisionView } from '../routes/workloads.ts';
 import type { AskSpec } from '../resources/task.ts';
 import { type ClientOptions, linesOf, parseLine, Requests } from './requests.ts';
 import type { HostProviders, ProjectUsage, UsagePage } from '../usage.ts';
@@ -101,6 +102,7 @@ export function createUserClient(options: ClientOptions) {
     json,
     ...resourceCalls(json),
     ...placementCalls(json),
+    ...workloadCalls(json),
     ...jobCalls(json),
     ...fleetCalls(json),
     ...streams(requests),
@@ -240,6 +242,37 @@ function jobCalls(json: Json) {
 
     dropDeadLetter: (id: string): Promise<DeadLetter> =>
       json(`/v1/dead-letters/${encodeURIComponent(id)}`, { method: 'DELETE' }),
+  };
+}
+
+/** Calls for workloads, in addition to those of every resource. */
+function workloadCalls(json: Json) {
+  return {
+    workloadRevisions: (
+      name: string,
+      query: { project?: string } = {},
+    ): Promise<{ readonly items: readonly WorkloadRevisionView[] }> =>
+      json(`${pathOf('workload', name)}/revisions`, { query }),
+
+    undoWorkload: (
+      name: string,
+      body: { readonly to?: number } = {},
+      query: { project?: string } = {},
+    ): Promise<ResourceByKind['workload']> => json(`${pathOf('workload', name)}/undo`, { method: 'POST', body, query }),
+
+    /** `remove` names the copies that go, the first one first. */
+    scaleWorkload: (
+      name: string,
+      body: { readonly replicas: number },
+      query: { project?: string; dryRun?: boolean } = {},
+    ): Promise<ScalePlan> =>
+      json(`${pathOf('workload', name)}/scale`, { method: 'POST', body, query, repeatable: true }),
+
+    /** Of its copies that are ready. */
+    workloadEndpoints: (
+      name: string,
+      query: { project?: string } = {},
+    ): Promise<{ readonly items: readonly Endpoint[] }> => json(`${pathOf('workload', name)}/endpoints`, { query }),
   };
 }
 

@@ -24,7 +24,7 @@ export function nameOf({ kind, project, name }: Pick<Change, 'kind' | 'project' 
   return visible(`${kind} ${project === '' || project === 'default' ? '' : `${project}/`}${name}`);
 }
 
-function fieldLine(change: FieldChange): string {
+export function fieldLine(change: FieldChange): string {
   const { field } = change;
   if (!('before' in change) && !('after' in change)) return `    ${visible(field)}`;
   if (!('before' in change)) return `    ${visible(field)}: ${shown(change.after)}`;

@@ -123,7 +123,7 @@ describe('a look at a workload', () => {
 
 describe('victims', () => {
   it.each<[string, Copy[], string[]]>([
-    ['without a host', [copy({ id: 'a' }), { ...copy({ id: 'b' }), host: undefined } as unknown as Copy], ['b', 'a']],
+    ['without a host', [copy({ id: 'a' }), { ...copy({ id: 'b' }), host: undefined }], ['b', 'a']],
     ['on a host that is not ready', [copy({ id: 'a' }), copy({ id: 'b', hostReady: false })], ['b', 'a']],
     ['that are not ready', [copy({ id: 'a' }), copy({ id: 'b', ready: false })], ['b', 'a']],
     ['of an old revision', [copy({ id: 'a', revision: 2 }), copy({ id: 'b' })], ['b', 'a']],

@@ -1,0 +1,152 @@
+// `berth workload create` and `update`: the template is given by the options of `berth run`.
+
+import { Command } from 'commander';
+import type { InstanceSpec } from '../../api/resources/instance.ts';
+import type { WorkloadSpec, WorkloadStrategy } from '../../api/resources/workload.ts';
+import type { Cli } from '../cli.ts';
+import { attempting, usageError } from '../exit-codes.ts';
+import { type SpecOptions, specOf, withSpecOptions } from '../instances/run.ts';
+import { parseDurationMs, parseInteger, parseLabels, parseMemoryMiB } from '../options/units.ts';
+import { type Format, printNames, printValue } from '../print/output.ts';
+import { outputOption } from '../print/output-option.ts';
+import { replace } from '../replace.ts';
+import { openSession } from '../session.ts';
+import { untilAvailable } from './workload-wait.ts';
+
+interface StrategyOptions {
+  readonly recreate?: true;
+  readonly maxSurge?: string;
+  readonly maxUnavailable?: string;
+  readonly minHealthy?: string;
+  readonly progressDeadline?: string;
+  readonly autoRevert?: boolean;
+}
+
+interface CreateOptions extends SpecOptions, StrategyOptions {
+  readonly replicas?: string;
+  readonly perHost?: true;
+  readonly wait?: true;
+  readonly timeout?: string;
+  readonly output: Format;
+}
+
+function withStrategy(command: Command): Command {
+  return command
+    .option('--recreate', 'update by removing all copies before new ones are created')
+    .option('--max-surge <share>', 'copies above the wanted number during an update: 2, 25%; default: 25%')
+    .option('--max-unavailable <share>', 'copies below the wanted number during an update; default: 25%')
+    .option('--min-healthy <duration>', 'a copy counts when it has been ready for this long; default: 10s')
+    .option('--progress-deadline <duration>', 'an update without progress for this long has failed; default: 10m')
+    .option('--no-auto-revert', 'leave a failed update as it is');
+}
+
+export function createCommand(cli: Cli): Command {
+  const command = withSpecOptions(
+    new Command('create').description('Create a workload of an image').argument('<workload>'),
+  );
+  return withStrategy(command)
+    .option('--replicas <count>', 'how many copies are wanted; default: 1')
+    .option('--per-host', 'one copy on each host that matches --pool and --host-label')
+    .option('-w, --wait', 'wait until all copies are available')
+    .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
+    .addOption(outputOption('list'))
+    .action(async (name: string, image: string, options: CreateOptions, called: Command) => {
+      if (options.name !== undefined) throw usageError('--name is not for workloads', 'the first argument is its name');
+      const template = {
+        labels: parseLabels('--label', options.label),
+        spec: (await specOf(cli, image, options)) as InstanceSpec, // the server adds the defaults
+      };
+      const spec: Partial<WorkloadSpec> = {
+        template,
+        ...(options.perHost ? { perHost: true } : {}),
+        ...(options.replicas === undefined ? {} : { replicas: replicasOf(options.replicas) }),
+        strategy: strategyOf({}, options) as WorkloadStrategy, // the same
+      };
+      const session = await openSession(cli, called);
+      const made = await attempting(
+        `create workload "${name}"`,
+        () => session.client.create('workload', { metadata: { name, project: session.project }, spec }),
+        { AlreadyExists: `change it with "berth workload update ${name}"` },
+      );
+      const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
+      const workload = options.wait ? await untilAvailable(cli, session, made, timeoutMs) : made;
+      if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, workload);
+      printNames(cli, [workload]);
+    });
+}
+
+interface UpdateOptions extends StrategyOptions {
+  readonly image?: string;
+  readonly cpus?: string;
+  readonly memory?: string;
+  readonly size?: string;
+  readonly wait?: true;
+  readonly timeout?: string;
+}
+
+export function updateCommand(cli: Cli): Command {
+  const command = new Command('update')
+    .description('Change the template of a workload; its copies are replaced step by step')
+    .argument('<workload>')
+    .option('--image <image>', 'another image')
+    .option('--size <size>', 'another size')
+    .option('--cpus <count>', 'other CPUs')
+    .option('--memory <amount>', 'other memory: 2GiB');
+  return withStrategy(command)
+    .option('-w, --wait', 'wait until all copies are updated and available')
+    .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
+    .addHelpText('after', '\nOther fields are changed with "berth apply"; "berth workload show NAME" prints them all.')
+    .action(async (name: string, options: UpdateOptions, called: Command) => {
+      const changes = templateChanges(options);
+      const session = await openSession(cli, called);
+      const { client, project } = session;
+      const changed = await attempting(
+        `update workload "${name}"`,
+        () =>
+          replace(client, {
+            ...({ kind: 'workload', name, project } as const),
+            change: ({ spec }) => ({
+              ...spec,
+              template: { ...spec.template, spec: { ...spec.template.spec, ...changes } },
+              strategy: strategyOf(spec.strategy, options) as WorkloadStrategy, // it was whole
+            }),
+          }),
+        { NotFound: '"berth workload ls" shows the workloads' },
+      );
+      const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
+      if (options.wait) await untilAvailable(cli, session, changed, timeoutMs);
+      cli.stdout.write(`workload ${name}: revision ${changed.status.revision}${options.wait ? ' is available' : ''}\n`);
+    });
+}
+
+function templateChanges({ image, size, cpus, memory }: UpdateOptions): Partial<InstanceSpec> {
+  return {
+    ...(image === undefined ? {} : { image }),
+    ...(size === undefined ? {} : { size }),
+    ...(cpus === undefined ? {} : { cpus: parseInteger('--cpus', cpus, { min: 1, max: 1024 }) }),
+    ...(memory === undefined ? {} : { memoryMiB: parseMemoryMiB(memory, '--memory') }),
+  };
+}
+
+function strategyOf(before: Partial<WorkloadStrategy>, options: StrategyOptions): Partial<WorkloadStrategy> {
+  const { maxSurge, maxUnavailable, minHealthy, progressDeadline } = options;
+  return {
+    ...before,
+    ...(options.recreate ? { type: 'Recreate' } : {}),
+    ...(maxSurge === undefined ? {} : { maxSurge: shareOf('--max-surge', maxSurge) }),
+    ...(maxUnavailable === undefined ? {} : { maxUnavailable: shareOf('--max-unavailable', maxUnavailable) }),
+    ...(minHealthy === undefined ? {} : { minHealthyMs: parseDurationMs('--min-healthy', minHealthy) }),
+    ...(progressDeadline === undefined
+      ? {}
+      : { progressDeadlineMs: parseDurationMs('--progress-deadline', progressDeadline) }),
+    ...(options.autoRevert === false ? { autoRevert: false } : {}),
+  };
+}
+
+function shareOf(option: string, text: string): number | string {
+  return /^\d{1,4}%$/.test(text) ? text : parseInteger(option, text, { min: 0, max: 100_000 });
+}
+
+function replicasOf(text: string): number {
+  return parseInteger('--replicas', text, { min: 0, max: 100_000 });
+}
