@@ -41,15 +41,16 @@ export class EventFeed {
   }
 
   /**
-   * The first events after a revision, and whether there are more. Nothing is told beyond a revision that has not come yet: what another server has
-   * written before may come later than what this one has written.
+   * The first events after a revision, at least `max` and never a part of a revision, and whether there are more. Nothing is told beyond a
+   * revision that has not come yet: what another server has written before may come later than what this one has written.
    */
   after(revision: number, max: number): EventsRead {
     const later = this.sawAllSince(revision) ? this.#notedAfter(revision) : this.#keptAfter(revision);
     const events: Event[] = [];
     let deleted: { deletedUntil?: number } = {};
     for (const { key, revision: at } of later) {
-      if (events.length === max || !this.#cache.holds(at)) return { events, more: true, ...deleted };
+      const isEnough = events.length >= max && at !== events.at(-1)?.metadata.revision;
+      if (isEnough || !this.#cache.holds(at)) return { events, more: true, ...deleted };
       const value = this.#cache.committed('event', key)?.value;
       if (value) events.push({ ...value, metadata: { ...value.metadata, revision: at } });
       else deleted = { deletedUntil: at };
