@@ -15,10 +15,12 @@ export interface Intents {
   readonly deletesAsked: Set<string>;
   /** Ids whose deletion was answered 2xx. */
   readonly deletesAccepted: Set<string>;
+  /** What requests to /schedule were answered, by id. `released`: its release was answered 2xx. */
+  readonly schedules: Map<string, { readonly key: string; readonly released: boolean }>;
 }
 
 export function createIntents(): Intents {
-  return { creates: new Map(), deletesAsked: new Set(), deletesAccepted: new Set() };
+  return { creates: new Map(), deletesAsked: new Set(), deletesAccepted: new Set(), schedules: new Map() };
 }
 
 export const keyLabel = 'sim-key';

@@ -11,6 +11,7 @@ import type { Intents } from '../intents.ts';
 import type { JobRequests } from '../job-requests.ts';
 import type { MessageEvent } from '../world/broker/broker-parts.ts';
 import type { SimBroker } from '../world/broker/sim-broker.ts';
+import type { FalseNodes } from '../world/false-nodes.ts';
 import type { Delivery, FalseReceivers } from '../world/false-receivers.ts';
 
 export interface Facts {
@@ -40,6 +41,8 @@ export interface Facts {
   readonly messages?: MessageFacts | undefined;
   /** Absent: there are no receivers of webhooks. */
   readonly receivers?: ReceiverFacts | undefined;
+  /** Absent: there is no inventory of outside hosts. */
+  readonly nodes?: NodeFacts | undefined;
   /** What the control planes have of the log of an instance's run. */
   readonly runLog?: (instanceId: string) => string;
 }
@@ -47,6 +50,11 @@ export interface Facts {
 export interface MessageFacts {
   readonly requests: Pick<JobRequests, 'accepted' | 'of'>;
   readonly broker: Pick<SimBroker, 'ready' | 'stored' | 'storedResult' | 'resultsBound' | 'settings'>;
+}
+
+export interface NodeFacts extends Pick<FalseNodes, 'node' | 'names'> {
+  /** The clocks of all servers agree, so that they know which holds are fresh. */
+  readonly isExact: boolean;
 }
 
 export type ReceiverFacts = Pick<FalseReceivers, 'takes'>;

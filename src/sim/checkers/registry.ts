@@ -18,11 +18,13 @@ import { logsChecker } from './logs.ts';
 import { leftoversChecker } from './leftovers.ts';
 import { messagesChecker } from './messages.ts';
 import { monotonicChecker } from './monotonic.ts';
+import { outsideChecker } from './outside.ts';
 import { quotaChecker } from './quota.ts';
 import { outageChecker } from './outage.ts';
 import { refusedChecker } from './refused.ts';
 import { restartChecker } from './restart.ts';
 import { revisionsChecker } from './revisions.ts';
+import { schedulesChecker } from './schedules.ts';
 import { silenceChecker } from './silence.ts';
 import { toldStartChecker } from './told-start.ts';
 import { undisturbedChecker } from './undisturbed.ts';
@@ -54,4 +56,6 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   messagesChecker,
   logsChecker,
   deliveriesChecker,
+  schedulesChecker,
+  outsideChecker,
 ];

@@ -23,10 +23,9 @@ import { createIntents } from '../intents.ts';
 import { JobRequests } from '../job-requests.ts';
 import type { Scenario } from '../scenario.ts';
 import { createUnusual } from '../unusual.ts';
-import { Workload } from '../workload/workload.ts';
+import { Workload, type WorkloadOptions } from '../workload/workload.ts';
 import { SimBroker } from '../world/broker/sim-broker.ts';
 import { createChances } from '../world/chances.ts';
-import { FalseReceivers } from '../world/false-receivers.ts';
 import { ControlPlaneProcess } from '../world/control-plane-process.ts';
 import { HostProcess } from '../world/host-process.ts';
 import { Network } from '../world/network.ts';
@@ -39,6 +38,7 @@ import { SimStore } from '../world/sim-store.ts';
 import { Timeline } from '../world/timeline.ts';
 import { CurrentWeather } from './current-weather.ts';
 import { DeafTimes } from './deaf-times.ts';
+import { Edges } from './edges.ts';
 import { policyOf } from './policy.ts';
 import { recordedStore } from './recorded-store.ts';
 import { createRogues } from './rogues.ts';
@@ -92,8 +92,7 @@ export class World {
   readonly #requests = new JobRequests();
   /** In some runs. */
   readonly #broker: SimBroker | undefined;
-  /** In some runs. */
-  readonly #receivers: FalseReceivers | undefined;
+  readonly #edges: Edges;
   readonly #deafTimes: DeafTimes;
   readonly #network: Network;
   readonly #log: Logger;
@@ -113,11 +112,14 @@ export class World {
     const storeAway = () => this.#database.away;
     this.#deafTimes = new DeafTimes({ timeline: this.timeline, scenario, serverLives: this.#serverLives, storeAway });
     this.#broker = this.#makeBroker();
-    this.#receivers = this.#makeReceivers();
+    this.#edges = this.#makeEdges();
     this.verdict = this.#makeVerdict();
     this.#log = createSimLog({ trace: this.trace.line, onFault: (message) => this.verdict.violate(0, message) });
     const { history, tally, trace, chances, weather } = this;
-    const onCommit = (commit: Commit): void => this.verdict.onCommit(commit);
+    const onCommit = (commit: Commit): void => {
+      this.verdict.onCommit(commit);
+      this.#edges.nodes?.note(commit);
+    };
     this.#store = recordedStore({ base: createMemoryStore(), history, tally, trace, onCommit });
     this.#database = this.#makeDatabase();
     const stormy = (): boolean => weather.stormy;
@@ -137,7 +139,7 @@ export class World {
 
   /** Before the first control plane starts. */
   async prepare(): Promise<void> {
-    if (this.#receivers === undefined) return;
+    if (this.#edges.receivers === undefined) return;
     // Servers take secrets only into an encrypted store. The encryption itself is random, and has no part in a run.
     const dataKey = {
       kind: 'dataKey',
@@ -193,12 +195,12 @@ export class World {
     });
   }
 
-  /** One seed of five has some, likewise. */
-  #makeReceivers(): FalseReceivers | undefined {
-    if (this.size !== 'small' || !seededPrng(this.seed, 'has receivers').chance(1, 5)) return undefined;
-    return new FalseReceivers({
+  #makeEdges(): Edges {
+    return new Edges({
+      seed: this.seed,
+      some: this.size === 'small',
+      scenario: this.scenario,
       timeline: this.timeline,
-      prng: seededPrng(this.seed, 'receivers'),
       stormy: () => this.weather.stormy,
       tally: this.tally,
       trace: this.trace.line,
@@ -209,7 +211,7 @@ export class World {
   /** The same for all control planes. */
   #policy(): Policy {
     const policy = policyOf(this.scenario, this.size);
-    return this.#receivers === undefined ? policy : { ...policy, eventsMax: keptForReceivers };
+    return this.#edges.receivers === undefined ? policy : { ...policy, eventsMax: keptForReceivers };
   }
 
   #makeVerdict(): Verdict {
@@ -229,7 +231,8 @@ export class World {
       epilogue: () => this.epilogue,
       runLog: (instanceId) => this.#runStorage.textOf({ instanceId, part: 'log' }),
       messages: this.#broker && { broker: this.#broker, requests: this.#requests },
-      receivers: this.#receivers,
+      receivers: this.#edges.receivers,
+      nodes: this.#edges.nodeFacts,
       recountEvery: recountEvery[this.size],
     });
   }
@@ -277,7 +280,9 @@ export class World {
       weather: () => this.weather.serverStore,
       runStorage: this.#runStorage,
       broker: this.#broker,
-      receivers: this.#receivers,
+      receivers: this.#edges.receivers,
+      nodes: this.#edges.nodes,
+      schedule: this.#edges.schedule,
       onPause: (durationMs) => this.#deafTimes.notePause(durationMs),
       onFlood: (flooded) => this.#deafTimes.noteFlood(flooded),
       onCached: (cached) => this.verdict.onCached(cached),
@@ -327,7 +332,7 @@ export class World {
       ...(this.#broker
         ? { messages: { prng: seededPrng(this.seed, 'requests'), broker: this.#broker, requests: this.#requests } }
         : {}),
-      ...(this.#receivers ? { news: { prng: seededPrng(this.seed, 'news'), receivers: this.#receivers } } : {}),
+      ...this.#edgeTenants(),
       network: this.#network,
       intents: this.intents,
       commits: this.history.commits,
@@ -335,6 +340,16 @@ export class World {
       onViolation: this.verdict.violate,
       trace: this.trace.line,
     });
+  }
+
+  #edgeTenants(): Pick<WorkloadOptions, 'news' | 'outside' | 'placementPrng'> {
+    const edges = this.#edges;
+    const { receivers, nodes } = edges;
+    return {
+      ...(receivers ? { news: { prng: edges.prng('news'), receivers } } : {}),
+      ...(nodes ? { outside: { prng: edges.prng('stocker'), nodes } } : {}),
+      ...(edges.placesTasks ? { placementPrng: edges.prng('placer') } : {}),
+    };
   }
 
   #makeEpilogue(): Epilogue {

@@ -8,10 +8,12 @@ import { keyLabel } from '../intents.ts';
 import { drawPlacement } from '../rules.ts';
 import { Caller, join } from './caller.ts';
 import { drawInstance } from './draw-instance.ts';
+import { InventoryKeeper, type InventoryKeeperOptions } from './inventory-keeper.ts';
 import { JobTenant } from './job-tenant.ts';
 import { NewsTenant, type NewsTenantOptions } from './news-tenant.ts';
 import { Operator } from './operator.ts';
 import type { WorkloadParts } from './parts.ts';
+import { PlacementTenant } from './placement-tenant.ts';
 import { RequestPublisher, type RequestPublisherOptions } from './request-publisher.ts';
 import { TaskTenant } from './task-tenant.ts';
 import { Tenant } from './tenant.ts';
@@ -29,6 +31,10 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly jobPrng?: Prng;
   /** The same for a publisher of JobRequests. */
   readonly messages?: Omit<RequestPublisherOptions, 'parts'>;
+  /** The same for a tenant of the placement service. */
+  readonly placementPrng?: Prng;
+  /** The same for the keeper of an inventory. */
+  readonly outside?: Omit<InventoryKeeperOptions, 'caller'> & { readonly prng: Prng };
   /** The same for a tenant of webhooks. */
   readonly news?: Omit<NewsTenantOptions, 'caller'> & { readonly prng: Prng };
 }
@@ -61,7 +67,7 @@ export class Workload {
   }
 
   start(): void {
-    const { scenario, prng, volumePrng, jobPrng, messages, news } = this.#options;
+    const { scenario, prng, volumePrng, jobPrng, messages } = this.#options;
     for (let i = 1; i <= scenario.tenants; i++) {
       const project = scenario.projects[i % scenario.projects.length] ?? 'default';
       this.#running.push(new Tenant(this.#callerOf(`tenant-${i}`, prng.split()), project).run());
@@ -75,10 +81,7 @@ export class Workload {
     if (volumePrng) this.#running.push(new VolumeTenant(this.#callerOf('keeper-1', volumePrng)).run());
     if (this.#options.walledPrng) this.#startWalled(this.#options.walledPrng);
     if (messages) this.#running.push(new RequestPublisher({ ...messages, parts: this.#parts }).run());
-    if (news) {
-      const caller = this.#callerOf('reader-1', news.prng);
-      this.#running.push(new NewsTenant({ ...news, caller }).run());
-    }
+    this.#startEdges();
     if (jobPrng) this.#running.push(new JobTenant(this.#callerOf('runner-1', jobPrng)).run());
   }
 
@@ -97,6 +100,15 @@ export class Workload {
     this.#crowds += 1;
     this.#running.push(this.#crowd(`crowd-${this.#crowds}`, size));
     return size;
+  }
+
+  /** Those that speak for other systems. */
+  #startEdges(): void {
+    const { news, outside, placementPrng } = this.#options;
+    if (news) this.#running.push(new NewsTenant({ ...news, caller: this.#callerOf('reader-1', news.prng) }).run());
+    if (outside)
+      this.#running.push(new InventoryKeeper({ ...outside, caller: this.#callerOf('stocker-1', outside.prng) }).run());
+    if (placementPrng) this.#running.push(new PlacementTenant(this.#callerOf('placer-1', placementPrng)).run());
   }
 
   #startWalled(prng: Prng): void {

@@ -11,11 +11,12 @@ import type { Cache } from '../../core/state/cache.ts';
 import type { Policy } from '../../core/state/context.ts';
 import { defaultRunLimits, RunFiles } from '../../server/runs/run-files.ts';
 import type { RunStorage } from '../../server/runs/run-storage.ts';
-import { type Server, startControlPlane } from '../../server/server.ts';
+import { type Server, type ServerParts, startControlPlane } from '../../server/server.ts';
 import type { Store } from '../../store/store.ts';
 import type { Cached, ServerLife } from '../checkers/checker.ts';
 import type { FalseLink } from './broker/false-link.ts';
 import type { SimBroker } from './broker/sim-broker.ts';
+import type { FalseNodes } from './false-nodes.ts';
 import type { FalseReceivers } from './false-receivers.ts';
 import type { Network } from './network.ts';
 import type { Endpoint } from './peer.ts';
@@ -41,6 +42,10 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly broker: SimBroker | undefined;
   /** Of webhooks. Absent: nothing is sent. */
   readonly receivers: FalseReceivers | undefined;
+  /** Of another system. Absent: no inventory is polled. */
+  readonly nodes: FalseNodes | undefined;
+  /** Of requests to /schedule. */
+  readonly schedule: Pick<ServerParts, 'scheduleTtlMs' | 'scheduleWhenFull'>;
   readonly onPause: (durationMs: number) => void;
   readonly onFlood: (flooded: boolean) => void;
   /** Called when its cache has a new value of a key. */
@@ -180,7 +185,7 @@ export class ControlPlaneProcess {
   }
 
   #startServer({ id, clock }: Life): Promise<Server> {
-    const { seed, log, policy, buggify, checkWatches, receivers } = this.#options;
+    const { seed, log, policy, buggify, checkWatches, receivers, nodes, schedule } = this.#options;
     const prng = seededPrng(seed, id);
     const tokens = seededPrng(seed, `tokens of ${id}`);
     const store = new SimStore({ ...this.#options, clock, prng: prng.split(), parted: () => this.#parted });
@@ -194,6 +199,8 @@ export class ControlPlaneProcess {
       buggify,
       links: { get: noLine, open: noLine },
       ...(receivers === undefined ? {} : { post: receivers.postFor(clock) }),
+      ...(nodes === undefined ? {} : { fetch: nodes.fetchFor(clock) }),
+      ...schedule,
       mint: minting((length) => drawBytes(tokens, length)),
       runFiles: new RunFiles({ storage: this.#options.runStorage, limits: defaultRunLimits, clock }),
       version: 'sim',

@@ -1,0 +1,69 @@
+// The edges of a run's world: the systems around the fleet that some seeds have. Each has its own source of random numbers, so that all other
+// runs are as they were.
+
+import { type Prng, seededPrng } from '../../base/prng.ts';
+import type { ServerParts } from '../../server/server.ts';
+import type { NodeFacts } from '../checkers/checker.ts';
+import type { Scenario } from '../scenario.ts';
+import { FalseNodes, type FalseNodesOptions } from '../world/false-nodes.ts';
+import { FalseReceivers, type FalseReceiversOptions } from '../world/false-receivers.ts';
+
+export interface EdgesOptions extends Omit<FalseNodesOptions & FalseReceiversOptions, 'prng'> {
+  readonly seed: number;
+  readonly scenario: Pick<Scenario, 'clocks' | 'controlPlanes' | 'faults'>;
+  /** None in whole fleets. */
+  readonly some: boolean;
+}
+
+/** A moment on the way of an answer, besides the time until the other system hears of a hold. */
+const onTheWayMs = 1_000;
+
+export class Edges {
+  /** Of webhooks: one seed of five has some. */
+  readonly receivers: FalseReceivers | undefined;
+  /** Of another system: one seed of six has some. */
+  readonly nodes: FalseNodes | undefined;
+  readonly schedule: Pick<ServerParts, 'scheduleTtlMs' | 'scheduleWhenFull'>;
+  readonly #options: EdgesOptions;
+
+  constructor(options: EdgesOptions) {
+    this.#options = options;
+    if (this.#has('receivers', 5)) this.receivers = new FalseReceivers({ ...options, prng: this.prng('receivers') });
+    if (this.#has('nodes', 6)) this.nodes = new FalseNodes({ ...options, prng: this.prng('nodes') });
+    const prng = this.prng('schedule');
+    this.schedule = {
+      scheduleTtlMs: 3_000 + prng.below(30_000),
+      scheduleWhenFull: prng.chance(3, 4) ? 'fail' : 'wait',
+    };
+  }
+
+  /** Somebody asks for room with /schedule. */
+  get placesTasks(): boolean {
+    return this.nodes !== undefined || this.#has('a placer', 8);
+  }
+
+  get nodeFacts(): NodeFacts | undefined {
+    const { nodes } = this;
+    return nodes && { node: (name) => nodes.node(name), names: nodes.names, isExact: this.#clocksAgree(nodes) };
+  }
+
+  prng(of: string): Prng {
+    return seededPrng(this.#options.seed, of);
+  }
+
+  #has(what: string, oneOf: number): boolean {
+    return this.#options.some && this.prng(`has ${what}`).chance(1, oneOf);
+  }
+
+  /** So that no server takes a hold for an old one which another has just made. */
+  #clocksAgree({ intervalMs }: FalseNodes): boolean {
+    const { clocks, controlPlanes, faults } = this.#options.scenario;
+    const servers = clocks.slice(0, controlPlanes);
+    const offsets = servers.map(({ wallOffsetMs = 0 }) => wallOffsetMs);
+    return (
+      servers.every(({ rate = 1 }) => rate === 1) &&
+      Math.max(...offsets) - Math.min(...offsets) + onTheWayMs < 2 * intervalMs &&
+      !faults.some(({ kind }) => kind === 'server-clock-jump')
+    );
+  }
+}
