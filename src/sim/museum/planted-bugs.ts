@@ -625,6 +625,28 @@ export const plantedBugs: readonly PlantedBug[] = [
       'if (this.#inFlight.size >= inFlightMax || this.#pending.some((each) => (each.nextAtMs ?? 0) > nowMs)) return undefined;',
   },
 
+  // ── hosts of other systems ────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'fresh-hold-taken-for-usage',
+    reenacts:
+      'reported usage is reduced by holds that its reporter has not seen yet: room that others use is given away',
+    invariant: 1,
+    world: { servers: 1, without: ['server-clock-jump'] },
+    file: 'core/operations/inventory/apply-nodes.ts',
+    find: 'const settled = settledOn(snapshot, name, ctx.nowMs - of.settleMs);',
+    replace: 'const settled = settledOn(snapshot, name, ctx.nowMs);',
+  },
+  {
+    name: 'vanished-host-takes-its-holds',
+    reenacts: 'a host that a list lacks is removed, and with it the room that is held there',
+    invariant: 1,
+    world: { servers: 1, without: ['server-clock-jump'] },
+    file: 'core/operations/inventory/apply-nodes.ts',
+    find: 'const isHeld = [...snapshot.allocationsOnHost(name)].length > 0;',
+    replace: 'const isHeld = false;',
+  },
+
   // ── rights ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   {

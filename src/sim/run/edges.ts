@@ -4,7 +4,7 @@
 import { type Prng, seededPrng } from '../../base/prng.ts';
 import type { ServerParts } from '../../server/server.ts';
 import type { NodeFacts } from '../checkers/checker.ts';
-import type { Scenario } from '../scenario.ts';
+import { neverMs, type Scenario } from '../scenario.ts';
 import { FalseNodes, type FalseNodesOptions } from '../world/false-nodes.ts';
 import { FalseReceivers, type FalseReceiversOptions } from '../world/false-receivers.ts';
 
@@ -15,8 +15,8 @@ export interface EdgesOptions extends Omit<FalseNodesOptions & FalseReceiversOpt
   readonly some: boolean;
 }
 
-/** A moment on the way of an answer, besides the time until the other system hears of a hold. */
-const onTheWayMs = 1_000;
+/** An answer is on its way for so long, besides the poll in which the other system hears of a hold. */
+const onTheWayMs = 300;
 
 export class Edges {
   /** Of webhooks: one seed of five has some. */
@@ -32,7 +32,7 @@ export class Edges {
     if (this.#has('nodes', 6)) this.nodes = new FalseNodes({ ...options, prng: this.prng('nodes') });
     const prng = this.prng('schedule');
     this.schedule = {
-      scheduleTtlMs: 3_000 + prng.below(30_000),
+      scheduleTtlMs: 8_000 + prng.below(30_000),
       scheduleWhenFull: prng.chance(3, 4) ? 'fail' : 'wait',
     };
   }
@@ -62,8 +62,8 @@ export class Edges {
     const offsets = servers.map(({ wallOffsetMs = 0 }) => wallOffsetMs);
     return (
       servers.every(({ rate = 1 }) => rate === 1) &&
-      Math.max(...offsets) - Math.min(...offsets) + onTheWayMs < 2 * intervalMs &&
-      !faults.some(({ kind }) => kind === 'server-clock-jump')
+      Math.max(...offsets) - Math.min(...offsets) + onTheWayMs < intervalMs &&
+      !faults.some(({ kind, everyMsMean }) => kind === 'server-clock-jump' && everyMsMean !== neverMs)
     );
   }
 }

@@ -10,12 +10,16 @@ interface Asked {
   readonly key: string;
   readonly id: string;
   readonly request: ScheduleRequest;
+  /** Left to the time limit. */
+  readonly kept: boolean;
   /** The host of a completed result. */
   host?: string;
   failed?: true;
 }
 
-const askedMax = 25;
+const askedMax = 40;
+/** Room that is held for seconds only must be asked for often. */
+const pauseMsMax = 1_200;
 
 export class PlacementTenant {
   readonly #caller: Caller;
@@ -28,16 +32,22 @@ export class PlacementTenant {
 
   async run(): Promise<void> {
     const { prng, parts } = this.#caller;
-    while (await this.#caller.nextTurn(3 * parts.scenario.betweenCallsMsMean)) {
+    while (await this.#caller.nextTurn(Math.min(pauseMsMax, 3 * parts.scenario.betweenCallsMsMean))) {
       const draw = prng.below(100);
       const asked = pickOne(this.#asked, prng);
-      if (asked === undefined || (draw < 40 && this.#keys < askedMax)) await this.#ask();
-      else if (draw < 70) await this.#read(asked);
-      else if (draw < 80) await this.#askAgain(asked);
-      else await this.#release(asked);
+      if (asked === undefined || (draw < 45 && this.#keys < askedMax)) await this.#askSome();
+      else if (draw < 75) await this.#read(asked);
+      else if (draw < 85) await this.#askAgain(asked);
+      else if (!asked.kept) await this.#release(asked);
     }
-    // The others wait for their time to be over.
-    for (const asked of [...this.#asked]) if (prng.chance(2, 3)) await this.#release(asked);
+    for (const asked of [...this.#asked]) if (!asked.kept) await this.#release(asked);
+  }
+
+  /** Sometimes several at once, which want the same room. */
+  async #askSome(): Promise<void> {
+    const { prng } = this.#caller;
+    const count = prng.chance(1, 3) ? 1 + prng.below(5) : 1;
+    await Promise.all(Array.from({ length: count }, () => this.#ask()));
   }
 
   async #ask(): Promise<void> {
@@ -50,7 +60,7 @@ export class PlacementTenant {
       dedicated: prng.chance(1, 8),
     };
     const id = await this.#post(key, request);
-    if (id !== undefined) this.#asked.push({ key, id, request });
+    if (id !== undefined) this.#asked.push({ key, id, request, kept: prng.chance(1, 2) });
   }
 
   async #askAgain({ key, id, request }: Asked): Promise<void> {

@@ -37,8 +37,6 @@ interface Hold {
   toMs: number;
 }
 
-/** Until then the other system has heard of a hold or its end: less than two polls. */
-const hearsWithinMs = 900;
 const awayMsMax = 15_000;
 
 export class FalseNodes {
@@ -54,7 +52,7 @@ export class FalseNodes {
   constructor(options: FalseNodesOptions) {
     this.#options = options;
     const { prng } = options;
-    this.intervalMs = 1_000 * (1 + prng.below(4));
+    this.intervalMs = 1_000 * (2 + prng.below(4));
     this.#nodes = Array.from({ length: 1 + prng.below(6) }, (_, i) => drawNode(`node-${i + 1}`, prng));
   }
 
@@ -76,6 +74,7 @@ export class FalseNodes {
       const sum = (of: string): number =>
         Object.values(after.amounts).reduce((total, amounts) => total + (amounts[of] ?? 0), 0);
       const amounts = { VCPU: sum('VCPU'), MEMORY_MB: sum('MEMORY_MB') };
+      this.#options.tally.hit('node-held');
       this.#holds.set(key, { node: after.host, ...amounts, fromMs: nowMs, toMs: Number.POSITIVE_INFINITY });
     }
   }
@@ -121,8 +120,9 @@ export class FalseNodes {
   #loseSome(): void {
     const { prng, timeline, tally, trace } = this.#options;
     for (const node of this.#nodes) {
-      if (!prng.chance(1, 40) || timeline.nowMs < node.awayUntilMs) continue;
-      node.awayUntilMs = timeline.nowMs + prng.below(awayMsMax);
+      const isUsed = this.#heldOn(node.name, 'VCPU', timeline.nowMs) > 0;
+      if (!prng.chance(isUsed ? 3 : 1, 20) || timeline.nowMs < node.awayUntilMs) continue;
+      node.awayUntilMs = timeline.nowMs + prng.below(2 * awayMsMax);
       tally.hit('node-vanished');
       trace(() => `${node.name} vanishes until ${node.awayUntilMs / 1000}`);
     }
@@ -130,7 +130,8 @@ export class FalseNodes {
 
   #list(): readonly object[] {
     const { timeline, prng, stormy } = this.#options;
-    const heardMs = timeline.nowMs - prng.below(hearsWithinMs);
+    // It hears of a hold, and of its end, within the time of one poll; berth expects two.
+    const heardMs = timeline.nowMs - prng.below(this.intervalMs);
     return this.#nodes
       .filter(({ awayUntilMs }) => !stormy() || timeline.nowMs >= awayUntilMs)
       .map(({ name, capacity, foreign, pool, dedicated }) => ({
@@ -179,8 +180,8 @@ async function* bytesOf(text: string): AsyncGenerator<Uint8Array> {
 }
 
 function drawNode(name: string, prng: Prng): TrueNode {
-  const capacity = { VCPU: 1 + prng.below(8), MEMORY_MB: 1024 * (1 + prng.below(8)) };
-  const foreign = prng.chance(1, 2)
+  const capacity = { VCPU: 2 + prng.below(8), MEMORY_MB: 1024 * (2 + prng.below(8)) };
+  const foreign = prng.chance(3, 4)
     ? { VCPU: prng.below(capacity.VCPU), MEMORY_MB: prng.below(capacity.MEMORY_MB) }
     : { VCPU: 0, MEMORY_MB: 0 };
   const pool = prng.chance(3, 4) ? 'outside' : undefined;
