@@ -67,7 +67,20 @@ async function newProvider(issuer: string): Promise<Provider> {
     claims: { openid: ['sub'], profile: ['preferred_username'], groups: ['groups'] },
     conformIdTokenClaims: false,
     pkce: { required: () => true },
-    features: { deviceFlow: { enabled: true }, devInteractions: { enabled: true } },
+    features: {
+      deviceFlow: { enabled: true },
+      devInteractions: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: (_context: unknown, audience: string) => ({
+          ...{ audience, scope: 'openid profile groups', accessTokenFormat: 'jwt', jwt: { sign: { alg: 'RS256' } } },
+        }),
+        useGrantedResource: () => true,
+      },
+    },
+    extraTokenClaims: (_context: unknown, { accountId }: { readonly accountId?: string }) => ({
+      groups: [`team-${accountId}`],
+    }),
     findAccount: (_context: unknown, id: string) => ({
       accountId: id,
       claims: () => ({ sub: id, preferred_username: id, groups: [`team-${id}`] }),

@@ -49,7 +49,8 @@ import { readEventBus } from './outbox/bus/start-event-bus.ts';
 import { createPost } from './outbox/webhooks/post.ts';
 import { ReceiverGuard } from './outbox/webhooks/receiver-guard.ts';
 import { readInventorySettings } from './inventory/inventory-settings.ts';
-import { readLogin } from './oidc/start-login.ts';
+import type { AccessTokens } from './oidc/access-tokens.ts';
+import { accessTokensOf, readLogin } from './oidc/start-login.ts';
 import { Outside } from './outside.ts';
 import { sealingOf } from './sealing/server-sealing.ts';
 import { type Server, startControlPlane } from './server.ts';
@@ -168,6 +169,10 @@ async function start(
     const certificates = tls;
     const identity = tls?.identity;
     const authentication = createAuthentication({ decider, store, hostSecret, log });
+    const audience = mcpSettingsOf(config)?.protectedResource?.url;
+    const accessTokens = await accessTokensOf(audience, {
+      ...{ login, decider, audit: plane.audit?.parts, salt: randomSecret(32) },
+    });
     const http = await serveHttp(
       httpParts(plane, {
         announced,
@@ -176,6 +181,7 @@ async function start(
         limits: config.limits,
         hostSecret,
         authentication,
+        accessTokens,
         scheduleWithoutToken: config.scheduleWithoutToken,
         tls: identity,
         log,
@@ -298,19 +304,32 @@ function httpParts(
     readonly limits: LimitsConfig;
     readonly hostSecret: Uint8Array;
     readonly authentication: Authentication;
+    readonly accessTokens: AccessTokens | undefined;
     readonly tls: TlsIdentity | undefined;
     readonly scheduleWithoutToken: string | undefined;
     readonly log: Logger;
   },
 ): HttpParts {
-  const { announced, links, connections, limits, hostSecret, authentication, tls, scheduleWithoutToken, log } = parts;
+  const {
+    announced,
+    links,
+    connections,
+    limits,
+    hostSecret,
+    authentication,
+    tls,
+    scheduleWithoutToken,
+    accessTokens,
+    log,
+  } = parts;
   const { authenticator, live } = authentication;
+  const identify: HttpParts['identify'] = (shown) => authenticator.identify(shown);
   const access = guestAccess({ decider, links, secret: hostSecret, live, audit: audit?.parts });
   return {
     routes: [...routes, ...access.routes],
     access,
     snapshot: decider.cache,
-    identify: (shown) => authenticator.identify(shown),
+    identify: accessTokens === undefined ? identify : (shown) => accessTokens.identify(shown, identify),
     ...(scheduleWithoutToken === undefined ? {} : { localCaller: localCallerOf(scheduleWithoutToken) }),
     live,
     epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,

@@ -54,7 +54,7 @@ import { usageRoutes } from './http/routes/usage-routes.ts';
 import { type ForgeParts, forgeRoutes } from './intake/forges/forges.ts';
 import { type JoinParts, joinRoutes } from './tls/join-routes.ts';
 import { type LoginParts, loginRoutes } from './oidc/login-routes.ts';
-import { type McpSettings, mcpRoute } from './mcp/start-mcp.ts';
+import { type McpSettings, mcpRoutesOf } from './mcp/start-mcp.ts';
 import { Spares } from './spares/spares.ts';
 import type { SparesParts } from './spares/spare-task.ts';
 import { WatchFeed } from './http/watch-feed.ts';
@@ -310,7 +310,10 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
   );
   const routes = auditedRoutes(fresh, audit?.parts);
   const { tokenSecret: secret } = made.cluster;
-  return [...routes, mcpRoute(parts.mcp && { ...parts.mcp, routes, snapshot: decider.cache, log, version, secret })];
+  return [
+    ...routes,
+    ...mcpRoutesOf(parts.mcp && { ...parts.mcp, routes, snapshot: decider.cache, log, version, secret }),
+  ];
 }
 
 function imageRoutes({

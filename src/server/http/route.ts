@@ -54,6 +54,12 @@ export class Written {
   }
 }
 
+/** Of `WWW-Authenticate`: tokens are bearer tokens. */
+export interface Challenge {
+  /** The URL of the metadata of this resource (RFC 9728); absent: only our own tokens are taken. */
+  readonly resourceMetadata?: string;
+}
+
 /** A route as it is served: bind.ts makes it of a definition and a handler. */
 export interface Route {
   readonly method: RouteDefinition['method'];
@@ -67,6 +73,8 @@ export interface Route {
   readonly takesBytes?: true;
   /** As `takesBytes`, of application/json. */
   readonly takesUnparsedJson?: true;
+  /** A 401 says how to get a token here. */
+  readonly challenge?: Challenge;
   /** It answers with one resource, or less. Of several requests that a client pipelines it may begin before its turn. */
   readonly answersBriefly?: true;
   /** What an answer counts as for as long as it goes on; absent: it ends by itself. */

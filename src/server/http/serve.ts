@@ -18,7 +18,7 @@ import { admit, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
 import { arrive, type Arrived, limitedAs } from './arrival.ts';
 import { pathOf, singleHeaders } from './request-parts.ts';
-import { Query, type Route, type RouteRequest } from './route.ts';
+import { type Challenge, Query, type Route, type RouteRequest } from './route.ts';
 import { Over, sendError, sendJson, sendStream, sendTold, signalOf } from './send-answer.ts';
 import { upgrade, type UpgradeParts } from './upgrades.ts';
 
@@ -151,9 +151,12 @@ function addUnparsed(app: FastifyInstance, parts: HttpParts): void {
 }
 
 function answerFaults(app: FastifyInstance, { routes, log, onRefused }: HttpParts): void {
+  const challenges = new Map(routes.map(({ path, challenge }) => [path, challenge]));
   app.setErrorHandler((error, request, reply) => {
     const refusal = toApiError(error, request.routeOptions.bodyLimit);
     if (onRefused && isRefusal(refusal)) onRefused(refusalOf(refusal, request));
+    const challenge = refusal.status === 401 && challenges.get(request.routeOptions.url ?? '');
+    if (challenge) reply.header('www-authenticate', challengeText(challenge, request.refusal !== undefined));
     return sendError(refusal, request, reply, log);
   });
   app.setNotFoundHandler((request, reply) => {
@@ -161,6 +164,15 @@ function answerFaults(app: FastifyInstance, { routes, log, onRefused }: HttpPart
     if (methods !== undefined) reply.header('allow', methods);
     sendError(error, request, reply, log);
   });
+}
+
+/** After RFC 6750 and RFC 9728. */
+function challengeText({ resourceMetadata }: Challenge, hasToken: boolean): string {
+  const words = [
+    ...(hasToken ? ['error="invalid_token"'] : []),
+    ...(resourceMetadata === undefined ? [] : [`resource_metadata="${resourceMetadata}"`]),
+  ];
+  return ['Bearer', words.join(', ')].join(' ').trim();
 }
 
 function refusalOf(error: ApiError, request: FastifyRequest): Refusal {

@@ -112,7 +112,7 @@ describe('an ID token is refused', () => {
   });
 
   it.each([['a.b'], [''], ['a.b.c.d.e'], ['a.b.c'], [`x.${'y'.repeat(20_000)}.z`]])('that is none: %#', (text) => {
-    expect(() => unverified(text)).toThrow('the ID token is refused');
+    expect(() => unverified(text)).toThrow('the token is refused');
   });
 });
 

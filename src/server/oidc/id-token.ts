@@ -1,5 +1,5 @@
 // Verifies an ID token: signature by a key of its issuer, and every claim that jose leaves open. What it returns was signed by
-// that issuer for us, a short while ago. It never accepts an access token.
+// that issuer for us, a short while ago. It never accepts an access token; access-token.ts does.
 
 import { decodeJwt, errors, type JWTPayload, jwtVerify, type JWTVerifyResult } from 'jose';
 import { ApiError } from '../../api/errors.ts';
@@ -13,7 +13,7 @@ export const ageSecondsMax = 3_600;
 const charactersMax = 16_384;
 
 export function refused(reason: string, cause?: unknown): ApiError {
-  return new ApiError('Unauthenticated', `the ID token is refused: ${reason}`, { cause });
+  return new ApiError('Unauthenticated', `the token is refused: ${reason}`, { cause });
 }
 
 /** Issuer and audiences as the token says, before anything is verified. Throws `Unauthenticated`. */
@@ -37,17 +37,24 @@ export interface Expected {
 
 /** Throws `Unauthenticated` with the reason, and `Unavailable` when the keys of the issuer cannot be read. */
 export async function verifyIdToken(token: string, { issuer, audience, nowMs }: Expected): Promise<Claims> {
-  const { payload, protectedHeader } = await verified(token, { issuer, audience, nowMs });
+  const checks = { issuer, audience, nowMs, requiredClaims: ['exp', 'iat', 'sub'], maxTokenAge: ageSecondsMax };
+  const { payload, protectedHeader } = await verified(token, checks);
   const { typ } = protectedHeader;
   // Access tokens have at+jwt (RFC 9068), logout tokens logout+jwt.
   if (typ !== undefined && !/^(application\/)?jwt$/i.test(typ)) throw refused(`its type is ${quoted(typ)}, not JWT`);
   const foreign = whyNotAnIdToken(payload);
   if (foreign !== undefined) throw refused(foreign);
-  const { aud, iss, sub, exp } = payload;
+  const { aud } = payload;
   const { azp } = { azp: undefined, ...payload };
   if (azp !== undefined && azp !== audience) throw refused('it was issued to another client (azp)');
   if (azp === undefined && Array.isArray(aud) && aud.length > 1)
     throw refused('it is for several audiences and does not say to whom it was issued (azp)');
+  return claimsOf(payload);
+}
+
+/** Throws `Unauthenticated` when it does not say who it is, or until when. */
+export function claimsOf(payload: JWTPayload): Claims {
+  const { iss, sub, exp } = payload;
   if (typeof sub !== 'string' || !/^[\x21-\x7e][\x20-\x7e]{0,254}$/.test(sub))
     throw refused('its subject (sub) is not 1 to 255 printable characters');
   if (typeof iss !== 'string' || typeof exp !== 'number') throw refused('iss or exp is missing');
@@ -62,14 +69,18 @@ function whyNotAnIdToken(payload: JWTPayload): string | undefined {
   return events === undefined ? undefined : 'it is a logout token, not an ID token';
 }
 
-async function verified(token: string, { issuer, audience, nowMs }: Expected): Promise<JWTVerifyResult> {
+interface Checks extends Expected {
+  readonly requiredClaims: string[];
+  readonly maxTokenAge?: number;
+}
+
+/** Signature, issuer, audience and times. Throws as `verifyIdToken` does. */
+export async function verified(token: string, { issuer, nowMs, ...checks }: Checks): Promise<JWTVerifyResult> {
   try {
     return await jwtVerify(token, issuer.key, {
+      ...checks,
       algorithms,
       issuer: issuer.url,
-      audience,
-      requiredClaims: ['exp', 'iat', 'sub'],
-      maxTokenAge: ageSecondsMax,
       clockTolerance: skewSeconds,
       currentDate: new Date(nowMs),
     });

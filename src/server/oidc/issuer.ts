@@ -46,7 +46,7 @@ export class Issuer {
   readonly key: JWTVerifyGetKey = async (header, token) => {
     const kid = header.kid === undefined ? undefined : String(header.kid); // as the token has it: it may be anything
     if (kid !== undefined && kid.length > keyIdMax)
-      throw new ApiError('Unauthenticated', `the ID token is refused: its key id is over ${keyIdMax} characters`);
+      throw new ApiError('Unauthenticated', `the token is refused: its key id is over ${keyIdMax} characters`);
     const wasAsked = this.#needsKeys(kid) && (await this.#readKeys());
     const keys = this.#keys;
     if (keys === undefined || this.#now() - keys.readAtMs > keysUsableMs)

@@ -9,6 +9,7 @@ import { fetchJson, type JsonAnswer, type JsonRequest, type Web } from '../../ba
 import { isRecord } from '../../base/is-record.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { ageSecondsMax, type Claims, quoted, refused, unverified, verifyIdToken } from './id-token.ts';
+import { verifyAccessToken } from './access-token.ts';
 import { Issuer } from './issuer.ts';
 import { type ConfiguredOidc, type ConfiguredProvider, loginExpiresMsMax, type WorkloadRule } from './oidc-config.ts';
 import { displayNameOf, groupsOf, refuseJobs } from './user-claims.ts';
@@ -49,6 +50,21 @@ export class Logins {
     const rule = this.#config.rules.find((each) => each.issuer === issuer && audiences.includes(each.audience));
     if (rule !== undefined) return this.#workload(idToken, rule);
     throw refused('it is for another audience (aud), not for this server');
+  }
+
+  /** For the resource `audience` of this server. People only: jobs of CI systems log in. Throws as `byIdToken` does. */
+  async byAccessToken(token: string, audience: string): Promise<Omit<VerifiedLogin, 'spent'>> {
+    const { issuer } = unverified(token);
+    const provider = this.#config.providers.find((each) => each.issuer === issuer);
+    if (provider === undefined) throw refused(`no provider has the issuer ${quoted(issuer)}`);
+    const nowMs = this.#web.clock.nowMs();
+    const claims = await verifyAccessToken(token, { issuer: this.#issuer(issuer), audience, nowMs });
+    refuseJobs(claims);
+    return {
+      user: userOf(claims, displayNameOf(claims, provider.userClaim)),
+      grant: { kind: 'user', provider: provider.name, groups: groupsOf(claims, provider.groupsClaim) },
+      expiresInMs: Math.max(1, Math.min(loginExpiresMsMax, claims.exp * 1_000 - Math.ceil(nowMs))),
+    };
   }
 
   /** For providers whose clients have a secret, which only the server knows. */

@@ -346,6 +346,7 @@ const others: Readonly<Record<string, Asks>> = {
   masterKeys: fleet(),
   mcp: fleet({ body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } }),
   listLoginProviders: fleet(),
+  mcpResource: fleet(),
   logIn: fleet({ body: { idToken: 'x' } }),
   isAlive: fleet(),
   isReady: { '': {}, verbose: { query: { verbose: 'true' } } },
