@@ -3,17 +3,16 @@
 //   Pending ──room found──▶ Placed ──time is over──▶ Expired ──┐ tasksKeptMs later
 //      └──no room, and it may not wait──▶ Failed ◀──┘ its host is removed ────────┴──▶ gone
 
-import type { Task, TaskStatus } from '../../api/resources/task.ts';
-import { claim, releaseAllOf } from '../ledger/ledger.ts';
-import { dischargeQuota } from '../queue/quotas.ts';
+import type { Task } from '../../api/resources/task.ts';
+import { claim } from '../ledger/ledger.ts';
+import { endTask, taskChange } from '../operations/tasks/end-task.ts';
 import { requestOf } from '../scheduler/request.ts';
 import { whyItWaits } from '../explain/cpu-advice.ts';
 import { placedMessage, schedule } from '../scheduler/schedule.ts';
-import { conditionOf, type NewCondition, withConditions } from '../state/conditions.ts';
+import { conditionOf } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
-import { eventChange } from '../state/events.ts';
 import { keys } from '../state/keys.ts';
-import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
+import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
 import { tasksOf } from '../state/tasks.ts';
 import { type Controller, keysOfKind } from './controller.ts';
@@ -69,17 +68,18 @@ export function placeTask(snapshot: Snapshot, entry: Entry<Task>, ctx: Context):
   const answer = schedule(snapshot, request);
   if (!answer.placed) {
     const message = whyItWaits(snapshot, request, answer);
-    if (spec.whenFull === 'fail') return { changes: failed(snapshot, entry, { reason: 'NoRoom', message }, ctx) };
+    if (spec.whenFull === 'fail')
+      return { changes: endTask(snapshot, entry, { phase: 'Failed', reason: 'NoRoom', message }, ctx) };
     const known = conditionOf(status.conditions, 'Scheduled');
     if (known?.status === 'False' && known.message === message) return emptyPlan;
     const told = { status: 'False', reason: 'Unschedulable', message } as const;
-    return { changes: statusChange(entry, status, { ...told, type: 'Scheduled' }, ctx) };
+    return { changes: taskChange(entry, status, { ...told, type: 'Scheduled' }, ctx) };
   }
   const { host, driver, held } = answer;
   const { key, revision } = snapshot.get('host', keys.host(host)) ?? { key: keys.host(host), revision: 0 };
   return {
     changes: [
-      ...statusChange(
+      ...taskChange(
         entry,
         {
           ...status,
@@ -106,64 +106,17 @@ export function placeTask(snapshot: Snapshot, entry: Entry<Task>, ctx: Context):
 }
 
 function expire(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
-  const { status } = entry.value;
-  const message = `its time has expired; it held resources on ${status.host ?? 'no host'}`;
-  return {
-    changes: [
-      ...statusChange(
-        entry,
-        { ...status, phase: 'Expired', endedAtMs: ctx.nowMs },
-        { type: 'Scheduled', status: 'False', reason: 'Expired', message },
-        ctx,
-      ),
-      ...releaseAllOf(snapshot, entry.value.metadata.id),
-      ...dischargeQuota(snapshot, entry.value),
-    ],
-  };
+  const message = `its time has expired; it held resources on ${entry.value.status.host ?? 'no host'}`;
+  return { changes: endTask(snapshot, entry, { phase: 'Expired', reason: 'Expired', message }, ctx) };
 }
 
-/** controllers/garbage.ts releases allocations on a removed host. */
 function failWithItsHost(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan | undefined {
   const { status } = entry.value;
   const hostKey = keys.host(status.host ?? '');
   if (snapshot.get('host', hostKey)) return undefined;
   const message = `host ${status.host} has been removed, and the reservation with it`;
   return {
-    changes: failed(snapshot, entry, { reason: 'HostRemoved', message }, ctx),
+    changes: endTask(snapshot, entry, { phase: 'Failed', reason: 'HostRemoved', message }, ctx),
     conditions: [{ key: hostKey, ifRevision: 0 }],
   };
-}
-
-function failed(
-  snapshot: Snapshot,
-  entry: Entry<Task>,
-  why: { readonly reason: string; readonly message: string },
-  ctx: Context,
-): Change[] {
-  return [
-    ...statusChange(
-      entry,
-      { ...entry.value.status, phase: 'Failed', endedAtMs: ctx.nowMs },
-      { type: 'Scheduled', status: 'False', ...why },
-      ctx,
-    ),
-    ...dischargeQuota(snapshot, entry.value),
-  ];
-}
-
-function statusChange(entry: Entry<Task>, status: TaskStatus, condition: NewCondition, ctx: Context): Change[] {
-  const { reason, message } = condition;
-  const type = status.phase === 'Placed' || status.phase === 'Expired' ? 'Normal' : 'Warning';
-  const host = status.host === undefined ? {} : { host: status.host };
-  return [
-    {
-      key: entry.key,
-      ifRevision: entry.revision,
-      value: {
-        ...entry.value,
-        status: { ...status, conditions: withConditions(status.conditions, [condition], ctx.nowMs) },
-      },
-    },
-    eventChange(entry.value, { type, reason, message, ...host }, ctx),
-  ];
 }

@@ -14,6 +14,7 @@ import { assertAskable } from './askable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
 import { existing } from './replace.ts';
+import { endTask } from './tasks/end-task.ts';
 import { unchanged } from '../state/plan.ts';
 
 export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx: Context): Decision {
@@ -88,22 +89,6 @@ export function releaseTask(
   if (entry?.value.metadata.id !== id) throw new ApiError('NotFound', `there is no task "${id}"`);
   const { status } = entry.value;
   if (status.phase !== 'Pending' && status.phase !== 'Placed') return { plan: unchanged(entry), key, changed: false };
-  const condition = { type: 'Scheduled', status: 'False', reason: 'Released', message: 'it was released' } as const;
-  const conditions = withConditions(status.conditions, [condition], ctx.nowMs);
-  return {
-    plan: {
-      changes: [
-        {
-          key,
-          ifRevision: entry.revision,
-          value: { ...entry.value, status: { ...status, phase: 'Expired', endedAtMs: ctx.nowMs, conditions } },
-        },
-        ...releaseAllOf(snapshot, id),
-        ...dischargeQuota(snapshot, entry.value),
-        eventChange(entry.value, { reason: 'Released', message: condition.message }, ctx),
-      ],
-    },
-    key,
-    changed: true,
-  };
+  const ending = { phase: 'Expired', reason: 'Released', message: 'it was released' } as const;
+  return { plan: { changes: endTask(snapshot, entry, ending, ctx) }, key, changed: true };
 }

@@ -14,6 +14,7 @@ import type { Decision } from '../../../core/operations/decision.ts';
 import type { Cache } from '../../../core/state/cache.ts';
 import { epochOf } from '../../../core/state/cluster-state.ts';
 import type { Context } from '../../../core/state/context.ts';
+import { isIndexed, keyOfId } from '../../../core/state/ids.ts';
 import { kindOfKey } from '../../../core/state/keys.ts';
 import type { Entry, Snapshot } from '../../../core/state/snapshot.ts';
 import type { Store } from '../../../store/store.ts';
@@ -248,9 +249,11 @@ function findById<K extends Kind>(
   id: string,
 ): Entry<ResourceByKind[K]> | undefined {
   if (!id.startsWith(`${definition.idPrefix}_`)) return undefined;
-  if (kind === 'instance') {
-    const key = cache.instanceById(id)?.key;
-    return key === undefined ? undefined : cache.committed(kind, key);
+  const isInstance = kind === 'instance';
+  if (isInstance || isIndexed(kind)) {
+    const key = isInstance ? cache.instanceById(id)?.key : keyOfId(cache, kind, id);
+    const entry = key === undefined ? undefined : cache.committed(kind, key);
+    return entry?.value.metadata.id === id ? entry : undefined;
   }
   for (const entry of cache.listCommitted(kind)) if (entry.value.metadata.id === id) return entry;
   return undefined;
