@@ -179,6 +179,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     onLead(fence) {
       loop.lead(fence);
       inventories?.lead();
+      statuses?.lead();
       webhooks?.lead();
       eventBus?.lead();
       spares?.lead();
@@ -211,7 +212,6 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   if (webhooks) parts.outside?.add(webhooks);
   if (eventBus) parts.outside?.add(eventBus);
   if (spares) parts.outside?.add(spares);
-  statuses?.start();
   if (statuses) parts.outside?.add(statuses);
   const verifier = new Verifier({ decider, log });
   verifier.start();

@@ -17,16 +17,14 @@ interface StatusParts {
   readonly log: Logger;
 }
 
-/** How soon a new leader begins. */
-const lookMs = 2_000;
 /** All jobs are looked at once a minute: a status that was due while no one led is sent then. */
-const looksPerPass = 30;
+const passMs = 60_000;
 
 export class CommitStatuses {
   readonly #parts: StatusParts;
   readonly #senders: ReadonlyMap<string, StatusSender>;
   #led = false;
-  #looks = 0;
+  #isStopped = false;
   #timer: Timer | undefined;
   #forget: (() => void) | undefined;
 
@@ -41,18 +39,22 @@ export class CommitStatuses {
     );
   }
 
-  start(): void {
-    if (this.#senders.size === 0) return;
+  /** This process leads from now on. */
+  lead(): void {
+    if (this.#led || this.#isStopped || this.#senders.size === 0) return;
+    this.#led = true;
     const prefix = prefixOf('job');
     this.#forget = this.#parts.decider.cache.onCommitted((key) => {
-      if (this.#led && key.startsWith(prefix)) this.#look(key);
+      if (key.startsWith(prefix)) this.#look(key);
     });
-    this.#watchLead();
+    this.#pass();
   }
 
   /** To be called before another process may lead. */
   stepDown(): void {
     this.#led = false;
+    this.#timer?.cancel();
+    this.#forget?.();
     for (const sender of this.#senders.values()) sender.stepDown();
   }
 
@@ -69,18 +71,15 @@ export class CommitStatuses {
   }
 
   async stop(): Promise<void> {
-    this.#timer?.cancel();
-    this.#forget?.();
+    this.#isStopped = true;
+    this.stepDown();
     await Promise.all([...this.#senders.values()].map((sender) => sender.stop()));
   }
 
-  #watchLead(): void {
-    const { decider, leads } = this.#parts;
-    const led = leads();
-    const due = !this.#led || this.#looks++ % looksPerPass === 0;
-    if (led && due) for (const { key } of decider.cache.listCommitted('job')) this.#look(key);
-    this.#led = led;
-    this.#timer = decider.clock.setTimer(lookMs, () => this.#watchLead(), { background: true });
+  #pass(): void {
+    const { cache, clock } = this.#parts.decider;
+    for (const { key } of cache.listCommitted('job')) this.#look(key);
+    this.#timer = clock.setTimer(passMs, () => this.#pass(), { background: true });
   }
 
   #look(key: string): void {
