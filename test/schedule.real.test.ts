@@ -45,9 +45,10 @@ it('every command of docs/schedule.md does what it says', async () => {
   expect(JSON.parse(anonymous)).toEqual({ task_id: expect.stringMatching(/^task_/) });
 });
 
-it('the example goes from a host to a result, over HTTP and over RabbitMQ', async () => {
+it('the example goes from the hosts of an inventory to a result, over HTTP and over RabbitMQ', async () => {
   const example = fileURLToPath(new URL('../examples/schedule/start.mjs', import.meta.url));
   const { stdout } = await run(process.execPath, [example]);
   expect(stdout.match(/"status":"completed"/g)).toHaveLength(3);
   expect(stdout.match(/"status":"released"/g)).toHaveLength(2);
+  expect(stdout).toMatch(/"name":"metal-\d+","ip":"10\.20\.0\.\d+"/);
 }, 120_000);

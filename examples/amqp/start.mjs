@@ -4,19 +4,14 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
-import { chmod, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { dirname, join, normalize } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { freePort, startRabbitmq } from './rabbitmq.mjs';
+import { berth, Example, say } from '../local/example.mjs';
+import { freePort, startRabbitmq } from '../local/rabbitmq.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const berth = join(here, '../../bin/berth.js');
-const directory = await mkdtemp(join(tmpdir(), 'berth-example-'));
-await chmod(directory, 0o755); // the broker's user passes through it
-const say = (text) => process.stdout.write(`\n== ${text}\n`);
 
 /** What the job runs inside the virtual machine. */
 const script = `#!/bin/sh
@@ -25,27 +20,25 @@ echo "at commit $SOLSTICE_COMMIT_SHA on $(uname -sm)"
 cat greeting.txt
 `;
 
-const stops = [() => rm(directory, { recursive: true, force: true })];
-try {
-  process.exitCode = await run();
-} finally {
-  for (const stop of stops.toReversed()) await stop();
-}
+process.exitCode = await Example.run(run);
 
-async function run() {
+async function run(example) {
+  const { directory } = example;
   say('starting RabbitMQ');
   const broker = await startRabbitmq(join(directory, 'rabbitmq'));
-  stops.push(() => broker.stop());
+  example.onEnd(() => broker.stop());
 
   say('making a repository, and serving it as plain files');
-  const commit = await makeRepository(join(directory, 'work'), join(directory, 'www/app.git'));
+  const commit = await makeRepository(directory);
   const { url, stop } = await serveFiles(join(directory, 'www'));
-  stops.push(stop);
+  example.onEnd(stop);
 
   say('starting berth dev, with the tiny image');
   // A configuration of its own, so that the user's contexts stay as they are.
   const environment = { ...process.env, AMQP_URL: broker.url, BERTH_CONFIG: join(directory, 'config.yaml') };
-  await startDev(environment);
+  const listen = `127.0.0.1:${await freePort()}`;
+  const dev = ['dev', '--data-dir', join(directory, 'berth'), '--listen', listen];
+  await example.startBerth(dev, { environment, ready: /^Ctrl-C/, from: 'stdout', echo: true });
   const images = join(process.cwd(), '.berth/images');
   await runToEnd(process.execPath, [berth, 'image', 'build', 'tiny', '--directory', images], environment);
 
@@ -59,9 +52,9 @@ async function run() {
   return code;
 }
 
-
 /** A commit with two files, in a bare repository that needs no server program. Returns its hash. */
-async function makeRepository(work, bare) {
+async function makeRepository(directory) {
+  const [work, bare] = [join(directory, 'work'), join(directory, 'www/app.git')];
   const git = (...words) =>
     execFileSync('git', words, {
       encoding: 'utf8',
@@ -105,23 +98,6 @@ async function serveFiles(root) {
       await once(server, 'close');
     },
   };
-}
-
-/** Resolves when it serves. */
-async function startDev(environment) {
-  const words = ['dev', '--data-dir', join(directory, 'berth'), '--listen', `127.0.0.1:${await freePort()}`];
-  const dev = spawn(process.execPath, [berth, ...words], { env: environment, stdio: ['ignore', 'pipe', 'inherit'] });
-  const exited = once(dev, 'exit');
-  stops.push(async () => {
-    dev.kill('SIGTERM');
-    await exited;
-  });
-  for await (const line of createInterface({ input: dev.stdout })) {
-    process.stdout.write(`${line}\n`);
-    if (line.startsWith('Ctrl-C')) break;
-  }
-  if (dev.exitCode !== null) throw new Error('berth dev ended');
-  dev.stdout.resume();
 }
 
 async function runToEnd(program, words, environment, { mayFail = false } = {}) {
