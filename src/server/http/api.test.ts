@@ -114,6 +114,9 @@ describe('bad input is refused with its field, and changes nothing', () => {
     ['a key given twice', '{"spec":{"image":"tiny","cpus":1,"cpus":64}}', 'cpus', /given twice/],
     ['a key given twice, once in escapes', '{"spec":{},"sp\\u0065c":{}}', 'spec', /given twice/],
     ['nesting without end', `{"spec":${'['.repeat(50_000)}${']'.repeat(50_000)}}`, 'body', /nested deeper/],
+    ['half a character', '{"spec":{"image":"a\\ud83d"}}', 'spec.image', /half of a UTF-16 surrogate pair/],
+    ['half a character in a list', '{"spec":{"sshKeys":["\\uDE00x"]}}', 'spec.sshKeys[0]', /surrogate pair/],
+    ['half a character in a key', '{"spec":{"\\ud83d":1}}', 'spec', /surrogate pair/],
     ['no JSON', '{"spec":', 'body', /not JSON/],
     ['an array', [], 'body', /./],
   ];

@@ -1,5 +1,5 @@
 // A JSON body, read strictly: what two readers could understand differently is refused. Keys given twice (RFC 8259 leaves open
-// which one counts), keys that could reach a prototype, and nesting without end.
+// which one counts), keys that could reach a prototype, nesting without end, and halves of characters, which no UTF-8 can carry on.
 
 import { isRecord } from '../../base/is-record.ts';
 import { ApiError } from '../../api/errors.ts';
@@ -19,7 +19,28 @@ export function parseJsonBody(text: string): unknown {
   }
   // A key that was given twice stands in the text twice, and in the value once.
   if (keysIn(value, 0) !== colonsIn(text)) assertStrict(text);
+  if (surrogateEscape.test(text)) assertWellFormed(value, '');
   return value;
+}
+
+/** Half of a character can only come as an escape: the text itself was UTF-8. */
+const surrogateEscape = /\\u[dD][89a-fA-F]/;
+
+/** Throws `InvalidRequest`, naming the field. */
+function assertWellFormed(value: unknown, field: string): void {
+  if (typeof value === 'string') {
+    if (value.isWellFormed()) return;
+    throw new ApiError('InvalidRequest', `${field || 'the body'} has half of a UTF-16 surrogate pair`, {
+      field: field || 'body',
+    });
+  }
+  if (Array.isArray(value)) for (const [i, item] of value.entries()) assertWellFormed(item, `${field}[${i}]`);
+  else if (isRecord(value))
+    for (const [key, item] of Object.entries(value)) {
+      const path = field === '' ? key : `${field}.${key}`;
+      assertWellFormed(key, (field || 'body').slice(0, 200));
+      assertWellFormed(item, path.slice(0, 200));
+    }
 }
 
 /** How many keys the value has, in all. Throws `InvalidRequest` for one that is refused, and for what is nested too deep. */
