@@ -107,6 +107,8 @@ export const AssignedContainer = Type.Object(
     env: Container.properties.env,
     cpus: Container.properties.cpus,
     memoryMiB: Container.properties.memoryMiB,
+    mounts: Container.properties.mounts,
+    stopGraceMs: Container.properties.stopGraceMs,
   },
   closed,
 );

@@ -2,7 +2,7 @@
 
 import { type Static, Type } from 'typebox';
 import { ReasonExplanation } from './explanation.ts';
-import { Amounts, Labels, Name } from './resources/metadata.ts';
+import { HeldAmounts, Labels, Name } from './resources/metadata.ts';
 import { AskSpec } from './resources/task.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -22,7 +22,7 @@ export type CandidateQuestion = Static<typeof CandidateQuestion>;
 export const Candidates = Type.Object(
   {
     profile: Type.String(),
-    amounts: Amounts,
+    amounts: HeldAmounts,
     counts: Type.Object({ hosts: Type.Integer(), fit: Type.Integer() }, closed),
     candidates: Type.Array(
       Type.Object(
@@ -30,7 +30,7 @@ export const Candidates = Type.Object(
           host: Type.String(),
           score: Type.Number(),
           scores: Type.Record(Type.String(), Type.Number(), { description: 'by rule, weighed' }),
-          held: Type.Record(Type.String(), Amounts, { description: 'allocations by provider id' }),
+          held: Type.Record(Type.String(), HeldAmounts, { description: 'allocations by provider id' }),
         },
         closed,
       ),

@@ -1,7 +1,7 @@
 // Capacity: how many more fit, what strands the rest, and whether the fleet survives the loss of hosts.
 
 import { type Static, Type } from 'typebox';
-import { Amounts, Labels, Name } from './resources/metadata.ts';
+import { HeldAmounts, Labels, Name } from './resources/metadata.ts';
 import { AskSpec } from './resources/task.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -22,7 +22,7 @@ export const CapacityQuestion = Type.Object(
 );
 export type CapacityQuestion = Static<typeof CapacityQuestion>;
 
-const ClassUse = Type.Object({ capacity: Type.Integer(), used: Type.Integer() }, closed);
+const ClassUse = Type.Object({ capacity: Type.Integer(), used: Type.Number() }, closed);
 
 export const PoolUse = Type.Object(
   {
@@ -38,17 +38,17 @@ export type PoolUse = Static<typeof PoolUse>;
 export const SizeCapacity = Type.Object(
   {
     size: Type.Optional(Type.String({ description: 'absent: the request itself' })),
-    amounts: Amounts,
+    amounts: HeldAmounts,
     more: Type.Integer({ description: 'how many more would fit' }),
     atLeast: Type.Optional(Type.Boolean({ description: 'counting ended there' })),
     pools: Type.Array(Type.Object({ pool: Type.String(), more: Type.Integer() }, closed)),
-    free: Amounts,
+    free: HeldAmounts,
     stranded: Type.Array(
       Type.Object(
         {
           reason: Type.String(),
           hosts: Type.Integer(),
-          free: Amounts,
+          free: HeldAmounts,
           examples: Type.Array(Type.Object({ host: Type.String(), message: Type.String() }, closed)),
         },
         closed,

@@ -1,7 +1,7 @@
 // Explanation: why an instance is where it is, or why it has no host, and what would change that.
 
 import { type Static, Type } from 'typebox';
-import { Amounts } from './resources/metadata.ts';
+import { HeldAmounts } from './resources/metadata.ts';
 
 const closed = { additionalProperties: false } as const;
 
@@ -48,7 +48,7 @@ export const NearestChange = Type.Object(
     hosts: Type.Array(Type.String(), { description: 'where it would then fit, at most five of them' }),
     hostCount: Type.Integer({ minimum: 1, description: 'the number of hosts for which this holds' }),
     cost: Type.Number({ description: 'lower is nearer; docs/explain.md describes the weights' }),
-    ask: Type.Optional(Amounts),
+    ask: Type.Optional(HeldAmounts),
     instances: Type.Optional(Type.Array(Type.String(), { description: 'instances that would end, as project/name' })),
   },
   closed,
@@ -93,7 +93,7 @@ export const Explanation = Type.Object(
     host: Type.Optional(Type.String()),
     summary: Type.String({ description: '"0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing"' }),
     profile: Type.String(),
-    amounts: Amounts,
+    amounts: HeldAmounts,
     counts: Type.Object({ hosts: Type.Integer(), fit: Type.Integer(), refused: Type.Integer() }, closed),
     reasons: Type.Array(ReasonExplanation, { description: 'the most frequent first' }),
     queue: Type.Optional(QueueExplanation),

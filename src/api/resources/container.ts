@@ -4,6 +4,7 @@
 import { type Static, Type } from 'typebox';
 import { GuestPort } from './guest.ts';
 import { DottedName, Name } from './metadata.ts';
+import { Mount, mountsMax } from './mount.ts';
 import { SecretReference } from './secret.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -53,6 +54,21 @@ export const Container = Type.Object(
         minimum: 6,
         maximum: 67_108_864,
         description: 'how much it may use; default: all of the instance',
+      }),
+    ),
+    mounts: Type.Optional(Type.Array(Mount, { minItems: 1, maxItems: mountsMax })),
+    stopGraceMs: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 600_000,
+        description: "time that it has to end, at most that of the instance; default: the instance's",
+      }),
+    ),
+    diskGiB: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1_048_576,
+        description: 'reserved for what it writes; its engine sets no limit',
       }),
     ),
   },

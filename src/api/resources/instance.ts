@@ -7,7 +7,7 @@ import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './gues
 import { Gpus, hostRuleFields } from './host-rules.ts';
 import {
   CustomResourceClass,
-  Amounts,
+  HeldAmounts,
   Condition,
   DottedName,
   Labels,
@@ -300,7 +300,7 @@ export const InstanceStatus = Type.Object(
       ),
     ),
     observedGeneration: Type.Integer({ minimum: 0 }),
-    assigned: Type.Optional(Amounts),
+    assigned: Type.Optional(HeldAmounts),
     conditions: Type.Array(Condition),
     /** While it waits: the host reserved for it, and until when. */
     nomination: Type.Optional(Type.Object({ host: Type.String(), untilMs: Type.Integer() }, closed)),

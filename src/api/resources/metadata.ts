@@ -53,6 +53,12 @@ export const Amounts = Type.Record(ResourceClass, Type.Integer({ minimum: 0, max
   maxProperties: 64,
   additionalProperties: false,
 });
+
+/** What is held or asked for: of VCPU also parts. */
+export const HeldAmounts = Type.Record(ResourceClass, Type.Number({ minimum: 0 }), {
+  maxProperties: 64,
+  additionalProperties: false,
+});
 export type Amounts = Readonly<Record<string, number>>;
 
 export const Metadata = Type.Object(

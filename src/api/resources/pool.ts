@@ -2,6 +2,7 @@
 
 import { type Static, Type } from 'typebox';
 import { AllocationRatios, ScoreWeights } from './host-rules.ts';
+import { PlainPath } from './mount.ts';
 import { Amounts, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 import { profileNames } from './profile.ts';
 
@@ -27,6 +28,12 @@ export const PoolSpec = Type.Object(
       Type.Unsafe<Amounts>({
         ...Amounts,
         description: 'what each of its hosts may claim at most; what an agent measures beyond it is not counted',
+      }),
+    ),
+    hostPaths: Type.Optional(
+      Type.Array(PlainPath, {
+        maxItems: 64,
+        description: 'folders of its hosts that containers may mount, with all that is in them; default: none',
       }),
     ),
     defaults: Type.Optional(

@@ -47,6 +47,7 @@ interface PoolOptions {
   readonly weight: readonly string[];
   readonly cpuRatio?: string;
   readonly hostLimit: readonly string[];
+  readonly hostPath: readonly string[];
   readonly defaultCpus?: string;
   readonly defaultMemory?: string;
   readonly description?: string;
@@ -61,6 +62,12 @@ function withOptions(command: Command): Command {
     .option(
       '--host-limit <class=amount>',
       'what each of its hosts may claim at most: VCPU=64, MEMORY_MB=262144; may be repeated',
+      collect,
+      [],
+    )
+    .option(
+      '--host-path <path>',
+      'folder of its hosts that containers may mount, with all that is in it; none: no folder; may be repeated',
       collect,
       [],
     )
@@ -100,14 +107,16 @@ function setCommand(cli: Cli): Command {
 
 function changed(before: PoolSpec, options: PoolOptions): PoolSpec {
   const { profile: _profile, weights: _weights, defaults: _defaults, ...others } = before;
-  const { allocationRatios: _ratios, hostLimits: _limits, ...rest } = others;
+  const { allocationRatios: _ratios, hostLimits: _limits, hostPaths: pathsBefore, ...rest } = others;
   const profile = unlessNone(options.profile, before.profile, (text) => oneOf('--profile', text, profileNames));
   const weights = changedWeights(before.weights, options.weight);
   const allocationRatios = changedRatios(before.allocationRatios, options.cpuRatio);
   const defaults = changedDefaults(before.defaults, options);
   const hostLimits = changedLimits(before.hostLimits ?? {}, options.hostLimit);
+  const hostPaths = options.hostPath.length === 0 ? pathsBefore : options.hostPath.filter((path) => path !== 'none');
   return {
     ...rest,
+    ...(hostPaths === undefined || hostPaths.length === 0 ? {} : { hostPaths: [...hostPaths] }),
     ...(options.description === undefined ? {} : { description: options.description }),
     ...(profile === undefined ? {} : { profile }),
     ...(Object.keys(weights).length === 0 ? {} : { weights }),

@@ -7,7 +7,13 @@ import { type RestartOptions, restartOf, withRestartOptions } from '../options/r
 import { isRecord } from '../../base/is-record.ts';
 import type { Cli } from '../cli.ts';
 import { imageCredentialsOf } from '../options/image-credential-options.ts';
-import { type ContainerOptions, containersOf, fileSpecOf, withContainerOptions } from '../options/container-options.ts';
+import {
+  type ContainerOptions,
+  containersOf,
+  fileSpecOf,
+  partOfCpu,
+  withContainerOptions,
+} from '../options/container-options.ts';
 import { checksOf, type HealthOptions, withHealthOptions } from '../options/health-options.ts';
 import { attempting, usageError } from '../exit-codes.ts';
 import { addressOf, portLines, stepsOf } from './instance-view.ts';
@@ -117,7 +123,8 @@ export function runCommand(cli: Cli): Command {
 
 export async function specOf(cli: Cli, image: string, options: SpecOptions): Promise<Partial<InstanceSpec>> {
   const sshKeys = (await Promise.all(options.sshKey.map((path) => publicKeys(cli, path)))).flat();
-  const place = placeOf(options);
+  const { cpus, ...others } = options;
+  const place = placeOf(partOfCpu(cpus) === undefined ? options : others);
   const file = await fileSpecOf(cli, options.file);
   const placement = {
     ...(isRecord(file['placement']) ? file['placement'] : {}),

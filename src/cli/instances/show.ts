@@ -45,7 +45,7 @@ function instanceLines(instance: Instance, nowMs: number): string[] {
         ['address', addressOf(instance)],
         ...portLines(instance).map((line): [string, string] => ['port', line]),
         ['image', spec.image],
-        ['cpus', cpus === undefined ? undefined : String(cpus)],
+        ['cpus', cpus === undefined ? undefined : String(Number(cpus.toFixed(3)))],
         ['memory', memoryMiB === undefined ? undefined : memory(memoryMiB)],
         ...(spec.volumes ?? []).map(({ name, readOnly }): [string, string] => [
           'volume',

@@ -19,6 +19,7 @@ export interface ContainerOptions extends ImageCredentialOptions {
   readonly env: readonly string[];
   readonly envSecret: readonly string[];
   readonly envFile: readonly string[];
+  readonly mount: readonly string[];
   readonly file?: string;
 }
 
@@ -39,25 +40,49 @@ export function withContainerOptions(command: Command): Command {
       collect,
       [],
     )
+    .option(
+      '--mount <host-path:path>',
+      'a folder of the host that its pool allows, for a container; HOST-PATH:PATH:ro for read-only; may be repeated',
+      collect,
+      [],
+    )
     .option('-f, --file <file>', 'YAML with more fields of the spec, such as containers; flags override it');
 }
 
 /** The one container described by flags; empty without such flags. */
 export async function containersOf(
   cli: Cli,
-  options: ContainerOptions,
+  options: ContainerOptions & { readonly cpus?: string },
 ): Promise<Partial<Pick<InstanceSpec, 'containers'>>> {
   const env = await envOf(cli, options);
-  const { command, arg } = options;
-  if (command.length + arg.length + Object.keys(env).length === 0) return {};
+  const { command, arg, mount } = options;
+  const cpus = partOfCpu(options.cpus);
+  if (command.length + arg.length + mount.length + Object.keys(env).length === 0 && cpus === undefined) return {};
   const main: Container = {
     name: 'main',
     ...(command.length === 0 ? {} : { command: [...command] }),
     ...(arg.length === 0 ? {} : { args: [...arg] }),
     env,
     ports: [],
+    ...(cpus === undefined ? {} : { cpus }),
+    ...(mount.length === 0 ? {} : { mounts: mount.map(parseMount) }),
   };
   return { containers: [main] };
+}
+
+/** `/srv/data:/data:ro`. */
+function parseMount(text: string): NonNullable<Container['mounts']>[number] {
+  const [, hostPath, path, how] = /^(\/[^:]*):(\/[^:]*)(:ro|:rw)?$/.exec(text) ?? [];
+  if (hostPath === undefined || path === undefined)
+    throw usageError(`--mount cannot be "${text}"`, 'write --mount /srv/data:/data, or /srv/data:/data:ro');
+  return how === ':ro' ? { hostPath, path, readOnly: true } : { hostPath, path };
+}
+
+/** `0.25`: only containers have parts of CPUs. */
+export function partOfCpu(cpus: string | undefined): number | undefined {
+  return cpus !== undefined && /^\d*\.\d{1,3}$/.test(cpus) && !Number.isInteger(Number(cpus))
+    ? Number(cpus)
+    : undefined;
 }
 
 /** The content of the file; the server validates it. */

@@ -64,6 +64,8 @@ export const fieldRows: readonly Row[] = [
   row('spec.containers[].command', '--command'),
   row('spec.containers[].args', '--arg'),
   row('spec.containers[].env', '--env', keys),
+  row('spec.containers[].mounts', '--mount', values),
+  row('spec.hostPaths', '--host-path', values),
   row('spec.volumes', '--volume', values),
   ...checkNames.flatMap((name) => [
     row(`spec.checks.${name}.tcp.port`, '--health-tcp'),

@@ -54,9 +54,11 @@ function fitClass(inventory: Inventory | undefined, used: number, resourceClass:
   const { minUnit, maxUnit, stepSize } = inventory;
   const short = { fits: false, resourceClass, asked, free } as const;
   if (asked > free) return { ...short, refusal: 'Insufficient' };
-  if (asked < minUnit) return { ...short, refusal: 'BelowMinUnit', limit: minUnit };
-  if (asked > maxUnit) return { ...short, refusal: 'AboveMaxUnit', limit: maxUnit };
-  if (asked % stepSize !== 0) return { ...short, refusal: 'NotAStep', limit: stepSize };
+  // A part of a CPU touches a whole one.
+  const touched = Math.ceil(asked);
+  if (touched < minUnit) return { ...short, refusal: 'BelowMinUnit', limit: minUnit };
+  if (touched > maxUnit) return { ...short, refusal: 'AboveMaxUnit', limit: maxUnit };
+  if (touched % stepSize !== 0) return { ...short, refusal: 'NotAStep', limit: stepSize };
   return { fits: true };
 }
 

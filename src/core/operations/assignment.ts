@@ -41,7 +41,7 @@ export function assignmentOf(
     project: consumer.project,
     hostname: spec?.hostname ?? consumer.name,
     generation: current?.value.metadata.generation ?? 0,
-    cpus: assigned['VCPU'] ?? 1,
+    cpus: Math.ceil(assigned['VCPU'] ?? 1),
     memoryMiB: assigned['MEMORY_MB'] ?? 16,
     diskGiB: assigned['DISK_GB'] ?? 0,
     imageName: image?.metadata.name ?? spec?.image ?? '',
@@ -65,15 +65,17 @@ function containersOf(
   own: Image,
   imageByName: (name: string) => Image | undefined,
 ): AssignedContainer[] {
-  return (spec.containers ?? [plainContainer]).map(({ name, image: word, ports: _ports, ...container }) => {
-    const image = word === undefined ? own : imageByName(word);
-    return {
-      name,
-      imageName: image?.metadata.name ?? word ?? spec.image,
-      ...(image ? { image: image.spec } : {}),
-      ...container,
-    };
-  });
+  return (spec.containers ?? [plainContainer]).map(
+    ({ name, image: word, ports: _ports, diskGiB: _disk, ...container }) => {
+      const image = word === undefined ? own : imageByName(word);
+      return {
+        name,
+        imageName: image?.metadata.name ?? word ?? spec.image,
+        ...(image ? { image: image.spec } : {}),
+        ...container,
+      };
+    },
+  );
 }
 
 /** For an instance without containers in its spec. */

@@ -95,8 +95,8 @@ describe('the containers of an instance', () => {
       /^spec.containers\[1\].memoryMiB: .*come to 101, and the instance has 100/,
     ],
     [
-      'more CPUs than the image says',
-      { containers: [{ ...one, cpus: 1.1 }] },
+      'more CPUs than the instance has',
+      { cpus: 1, containers: [{ ...one, cpus: 1.1 }] },
       /^spec.containers\[0\].cpus: .*come to 1.1, and the instance has 1/,
     ],
     [

@@ -7,6 +7,7 @@ import { portsMax, portsOf } from '../../api/instance-ports.ts';
 import { nearest } from '../../api/nearest.ts';
 import type { Image } from '../../api/resources/image.ts';
 import { type AskingSpec, roomOf } from '../scheduler/demand.ts';
+import { assertMounts } from './instances/mounts.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
 /** For a spec whose image and size exist. Throws `InvalidRequest` naming the field. */
@@ -25,6 +26,7 @@ export function assertContainers(snapshot: Snapshot, spec: AskingSpec): void {
     if (other !== undefined) assertImage(snapshot, other, { at: `spec.containers[${i}].image`, beside: image });
   }
   assertLimits(snapshot, spec, spec.containers);
+  assertMounts(snapshot, { containers: spec.containers, placement: spec.placement });
   assertPorts(spec, spec.containers);
 }
 
@@ -67,7 +69,7 @@ function assertImage(
 /** Their limits together may not exceed the instance's amounts. */
 function assertLimits(snapshot: Snapshot, spec: AskingSpec, containers: Containers): void {
   const room = roomOf(snapshot, spec);
-  for (const field of ['cpus', 'memoryMiB'] as const) {
+  for (const field of ['cpus', 'memoryMiB', 'diskGiB'] as const) {
     let sum = 0;
     for (const [i, container] of containers.entries()) {
       sum += container[field] ?? 0;

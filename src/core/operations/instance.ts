@@ -15,6 +15,7 @@ import type { Snapshot } from '../state/snapshot.ts';
 import { assertAskable } from './askable.ts';
 import { attachToExisting, attachToNew } from './volumes/attach.ts';
 import { assertChecks } from './instances/checks.ts';
+import { assertGraces } from './instances/graces.ts';
 import { assertLifetime, sameLifetime } from './instances/lifetime.ts';
 import { assertRun } from './jobs/runnable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
@@ -33,6 +34,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   assertAskable(snapshot, input);
   assertRun(snapshot, input.spec);
   assertChecks(snapshot, input.spec);
+  assertGraces(input.spec);
   assertLifetime(input.spec, { createdAtMs: ctx.nowMs, nowMs: ctx.nowMs });
   assertSecretsExist(snapshot, input.project, input.spec);
   if (input.spec.powerState === 'suspended')
@@ -128,6 +130,7 @@ export function replaceInstance(
   const specChanged = !equalJson(value.spec, input.spec);
   if (specChanged) assertChangeable(value.spec, input.spec);
   if (!equalJson(value.spec.checks, input.spec.checks)) assertChecks(snapshot, input.spec);
+  if (value.spec.stopGraceMs !== input.spec.stopGraceMs) assertGraces(input.spec);
   if (!sameLifetime(value.spec, input.spec))
     assertLifetime(input.spec, { createdAtMs: value.metadata.createdAtMs, nowMs: ctx.nowMs });
   if (input.spec.powerState === 'suspended' && value.spec.powerState !== 'suspended')

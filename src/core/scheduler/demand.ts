@@ -4,6 +4,7 @@
 import { gpuClass, gpuModelTrait, gpuWhole } from '../../api/resources/host-rules.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { parseResourceQuery, type ResourceQuery } from '../../api/resource-query.ts';
+import { cpuShareOf } from '../ledger/cpu-share.ts';
 import type { Demand, Portion } from '../ledger/tree.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
@@ -31,21 +32,39 @@ export interface Room {
 export const roomDefault = { cpus: 4, memoryMiB: 8192 } as const;
 
 /**
- * The amounts of an instance: its own numbers, else those of its size, else of its image, else the defaults of its pool
+ * The amounts of an instance: its own numbers, else those of its size, else the sum of its containers, else of its image, else the defaults of its pool
  * (of the pool `default` when it names none), else 4 CPUs and 8192 MiB; and the disk of its image. Does not depend on
  * the host, so every host is asked for the same amounts.
  */
 export function roomOf(snapshot: Snapshot, spec: AskingSpec): Room {
   const size = spec.size === undefined ? undefined : snapshot.get('size', keys.size(spec.size))?.value.spec;
   const image = spec.image === undefined ? undefined : snapshot.imageByName(spec.image)?.value.spec.defaults;
-  const cpus = spec.cpus ?? size?.cpus ?? image?.cpus;
-  const memoryMiB = spec.memoryMiB ?? size?.memoryMiB ?? image?.memoryMiB;
+  const cpus = spec.cpus ?? size?.cpus ?? ofContainers(spec, 'cpus') ?? image?.cpus;
+  const memoryMiB = spec.memoryMiB ?? size?.memoryMiB ?? ofContainers(spec, 'memoryMiB') ?? image?.memoryMiB;
   const pool = cpus === undefined || memoryMiB === undefined ? poolDefaults(snapshot, spec.placement.pool) : undefined;
   return {
     cpus: cpus ?? pool?.cpus ?? roomDefault.cpus,
     memoryMiB: memoryMiB ?? pool?.memoryMiB ?? roomDefault.memoryMiB,
-    diskGiB: spec.diskGiB ?? size?.diskGiB ?? image?.diskGiB ?? 0,
+    diskGiB: spec.diskGiB ?? size?.diskGiB ?? disksOf(spec) ?? image?.diskGiB ?? 0,
   };
+}
+
+/** The sum of all containers; undefined when one does not state its amount: then the instance as a whole is asked for. */
+function ofContainers({ containers }: AskingSpec, field: 'cpus' | 'memoryMiB'): number | undefined {
+  if (containers === undefined) return undefined;
+  let milli = 0;
+  for (const container of containers) {
+    const amount = container[field];
+    if (amount === undefined) return undefined;
+    milli += Math.round(amount * 1000);
+  }
+  return milli / 1000;
+}
+
+/** A container without one has the little that its engine needs. */
+function disksOf({ containers }: AskingSpec): number | undefined {
+  const stated = containers?.flatMap(({ diskGiB }) => (diskGiB === undefined ? [] : [diskGiB])) ?? [];
+  return stated.length === 0 ? undefined : stated.reduce((sum, each) => sum + each, 0);
 }
 
 function poolDefaults(snapshot: Snapshot, pool = 'default') {
@@ -54,7 +73,7 @@ function poolDefaults(snapshot: Snapshot, pool = 'default') {
 
 export function demandOf(snapshot: Snapshot, spec: AskingSpec): Demand {
   const room = roomOf(snapshot, spec);
-  const amounts: Record<string, number> = { VCPU: room.cpus, MEMORY_MB: room.memoryMiB };
+  const amounts: Record<string, number> = { VCPU: cpuShareOf(room.cpus), MEMORY_MB: room.memoryMiB };
   if (room.diskGiB > 0) amounts['DISK_GB'] = room.diskGiB;
   for (const resourceClass in spec.resources) amounts[resourceClass] = spec.resources[resourceClass] ?? 0;
   if (spec.gpus === undefined && spec.numaCells === undefined && spec.placement.query === undefined)

@@ -6,6 +6,7 @@ import type { GuestPort } from '../../../api/agent-protocol.ts';
 import type { ContainerGuard } from '../../network/container-guard.ts';
 import type { GuestContainer, GuestSpec } from '../driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
+import { mountConfig, mountsLabel, mountsText } from './mounts.ts';
 
 export const labels = {
   instance: 'berth.instance',
@@ -13,6 +14,8 @@ export const labels = {
   container: 'berth.container',
   /** The guest's folder: distinguishes this agent's containers from those of another agent on the same engine. */
   directory: 'berth.directory',
+  /** Milliseconds that this container has to end, where it has less than its guest. */
+  stopGrace: 'berth.stop-grace',
 } as const;
 
 export const containerName = (instanceId: string, name: string): string => `berth-${instanceId}-${name}`;
@@ -67,7 +70,7 @@ export interface ContainerPlace {
 
 /** For `ContainerCreate` of the Docker API. */
 export function containerConfig(spec: GuestSpec, container: GuestContainer, place: ContainerPlace): unknown {
-  const { command, args, env, name } = container;
+  const { command, args, env, name, mounts, stopGraceMs } = container;
   const memoryBytes = (container.memoryMiB ?? spec.memoryMiB) * 1024 * 1024;
   return {
     Image: place.imageId,
@@ -79,6 +82,8 @@ export function containerConfig(spec: GuestSpec, container: GuestContainer, plac
       [labels.incarnation]: String(spec.incarnation),
       [labels.container]: name,
       [labels.directory]: place.directory,
+      ...(mounts === undefined ? {} : { [mountsLabel]: mountsText(mounts) }),
+      ...(stopGraceMs === undefined ? {} : { [labels.stopGrace]: String(stopGraceMs) }),
     },
     ...(place.networkOf === undefined
       ? { Hostname: spec.hostname, ExposedPorts: Object.fromEntries(place.ports.map((port) => [portName(port), {}])) }
@@ -95,6 +100,7 @@ export function containerConfig(spec: GuestSpec, container: GuestContainer, plac
       Memory: memoryBytes,
       MemorySwap: memoryBytes, // equal to the memory: no swap
       PidsLimit: processesMax,
+      ...(mounts === undefined ? {} : { Mounts: mounts.map(mountConfig) }),
       Privileged: false,
       SecurityOpt: ['no-new-privileges'],
       CapDrop: dropped,

@@ -2,7 +2,7 @@
 
 import type { Engine } from './engine.ts';
 import type { EngineContainer } from './engine-answers.ts';
-import { containerName } from './container-config.ts';
+import { containerName, labels } from './container-config.ts';
 import { runs, type SeenContainer } from './group-state.ts';
 
 export interface GroupContainer {
@@ -28,12 +28,23 @@ export class GroupContainers {
     );
   }
 
+  /** Containers that have less time to end than their guest, the shortest first. */
+  async graces(): Promise<{ readonly name: string; readonly graceMs: number }[]> {
+    const seen = await this.inspect();
+    return seen
+      .flatMap(({ name, container }) => {
+        const text = container?.Config.Labels?.[labels.stopGrace];
+        return text === undefined ? [] : [{ name, graceMs: Number(text) }];
+      })
+      .toSorted((a, b) => a.graceMs - b.graceMs);
+  }
+
   async each(verb: 'pause' | 'unpause', names: readonly string[]): Promise<void> {
     for (const name of names) await this.#engine[verb](containerName(this.#instanceId, name));
   }
 
-  /** To all that run: the signal that each container takes as a request to end, or SIGKILL. */
-  async signal(which: 'stop' | 'kill'): Promise<void> {
+  /** To all that run, or those of `names`: the signal that each container takes as a request to end, or SIGKILL. */
+  async signal(which: 'stop' | 'kill', names?: readonly string[]): Promise<void> {
     const seen = await this.inspect();
     // A paused container would neither receive the signal nor end.
     await this.each(
@@ -42,7 +53,7 @@ export class GroupContainers {
     );
     await Promise.all(
       seen
-        .filter(runs)
+        .filter((each) => runs(each) && (names === undefined || names.includes(each.name)))
         .map(({ name, container }) =>
           this.#engine.kill(
             containerName(this.#instanceId, name),

@@ -29,6 +29,7 @@ import { asDriverError, startError } from './engine-failures.ts';
 import type { EngineWatch } from './engine-watch.ts';
 import { runGroup } from './group-run.ts';
 import { runs } from './group-state.ts';
+import { assertMountable, mountsLabel, mountsOfLabel } from './mounts.ts';
 import { type PulledImage, pullImage, type Pulls } from './pull.ts';
 
 export interface GroupHypervisorOptions {
@@ -54,6 +55,8 @@ export class GroupHypervisor implements Hypervisor {
   readonly #pulls: Pulls = createSharedWork();
   readonly #detached = new Set<Promise<void>>();
   #version: EngineVersion | undefined;
+  /** The last creation with mounts. */
+  #mounting: Promise<void> = Promise.resolve();
 
   constructor(options: GroupHypervisorOptions) {
     this.#options = options;
@@ -188,6 +191,30 @@ export class GroupHypervisor implements Hypervisor {
   }
 
   async #createAll(
+    creation: Creation,
+    to: { readonly directory: string; readonly ports: readonly GuestPort[] },
+  ): Promise<void> {
+    // One after the other, so that two guests do not get folders of the host that one of them can replace for the other.
+    if (!creation.spec.containers.some(({ mounts }) => mounts !== undefined))
+      return this.#createOnNetwork(creation, to);
+    const before = this.#mounting;
+    const made = (async () => {
+      await before.catch(() => {}); // whoever waited for it was told
+      await assertMountable(creation.spec.containers, await this.#mountsOfOthers(to.directory), to.directory);
+      await this.#createOnNetwork(creation, to);
+    })();
+    this.#mounting = made;
+    return made;
+  }
+
+  async #mountsOfOthers(directory: string): Promise<ReturnType<typeof mountsOfLabel>> {
+    const listed = await asDriverError('cannot look for containers', () => this.#engine.list(mountsLabel));
+    return listed.flatMap(({ Labels }) =>
+      Labels?.[labels.directory] === directory ? [] : mountsOfLabel(Labels?.[mountsLabel]),
+    );
+  }
+
+  async #createOnNetwork(
     creation: Creation,
     to: { readonly directory: string; readonly ports: readonly GuestPort[] },
   ): Promise<void> {

@@ -138,6 +138,21 @@ class GroupRun {
   async powerDown(): Promise<void> {
     this.#stopping = true;
     await this.#containers.signal('stop');
+    void this.#endImpatiently().catch((error: unknown) =>
+      this.#options.log.warn('cannot end a container after its own grace', { error: describeError(error) }),
+    );
+  }
+
+  /** Containers with a grace of their own are killed after it; the guest's grace is the driver's matter. */
+  async #endImpatiently(): Promise<void> {
+    const { clock } = this.#options;
+    const over = this.#over.signal;
+    const beganMs = clock.monotonicMs();
+    for (const { name, graceMs } of await this.#containers.graces()) {
+      await sleep(clock, Math.max(0, beganMs + graceMs - clock.monotonicMs()), over);
+      if (over.aborted) return;
+      await this.#containers.signal('kill', [name]);
+    }
   }
 
   async end(): Promise<void> {

@@ -1,0 +1,27 @@
+// Mounts: folders and files of a host that containers see. A pool says which.
+
+import { type Static, Type } from 'typebox';
+
+/** Absolute, and only one way to write it: without empty parts, `.` and `..`. */
+export const PlainPath = Type.String({
+  pattern: '^(/(?!\\.{1,2}(/|$))[^/\\u0000]{1,255})+$',
+  maxLength: 1024,
+  description: 'absolute, without "..", "." and empty parts: /srv/data',
+});
+
+export const Mount = Type.Object(
+  {
+    hostPath: Type.String({ ...PlainPath, description: 'a folder or a file of the host, which its pool allows' }),
+    path: Type.String({ ...PlainPath, description: 'where the container sees it' }),
+    readOnly: Type.Optional(Type.Boolean({ description: 'default: false' })),
+  },
+  { additionalProperties: false },
+);
+export type Mount = Static<typeof Mount>;
+
+export const mountsMax = 32;
+
+/** Whether `path` is `folder`, or below it. Both are plain. */
+export function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
+}
