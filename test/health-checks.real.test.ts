@@ -101,6 +101,17 @@ done`;
     expect(await berth(fleet, 'ps')).toMatch(new RegExp(`${name} .*the readiness check failed: .*port 80`));
   });
 
+  it.skipIf(enters !== undefined).each([
+    ['a command', '--health-exec=test -e /open', 'the command ended with code 1'],
+    ['the HEALTHCHECK of the image', '--health-image', 'its HEALTHCHECK says'],
+  ])(`%s decides${enters ? ` (${enters})` : ''}`, async (_, flag, why) => {
+    const name = flag.split('=')[0]?.slice(2) ?? '';
+    await berth(fleet, 'run', 'door', '--name', name, flag, '--health-period', '1s', '--health-timeout', '10s');
+    await fleet.until(name, (each) => readyCondition(each)?.message.includes(why) === true);
+    await berth(fleet, 'exec', name, '--', '/bin/sh', '-c', 'echo >/open');
+    await fleet.until(name, ({ status }) => status.guest?.ready === true);
+  });
+
   it.skipIf(enters !== undefined)(
     `a port that closes takes a ready one off${enters ? ` (${enters})` : ''}`,
     async () => {
