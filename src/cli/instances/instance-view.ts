@@ -58,7 +58,7 @@ export function reasonOf(instance: Instance): string {
       return told(conditionOf(status.conditions, 'Scheduled'), false);
     case 'Scheduled':
     case 'Starting':
-      return status.guest?.progress ?? '';
+      return overdueOf(instance) ?? status.guest?.progress ?? '';
     case 'Running':
       if (status.guest?.reason !== undefined) return told(conditionOf(status.conditions, 'Running'), true);
       if (instance.spec.powerState === 'suspended') return status.guest?.progress ?? 'to be suspended';
@@ -72,8 +72,14 @@ export function reasonOf(instance: Instance): string {
     case 'Failed':
       return told(conditionOf(status.conditions, 'Running'), true);
     default:
-      return '';
+      return overdueOf(instance) ?? '';
   }
+}
+
+/** It stays in a state on the way to another for longer than it should. */
+function overdueOf({ status }: Instance): string | undefined {
+  const condition = conditionOf(status.conditions, 'Progressing');
+  return condition?.status === 'False' ? told(condition, true) : undefined;
 }
 
 function told(condition: Condition | undefined, withCode: boolean): string {

@@ -7,6 +7,7 @@ import { hostHealth } from './host-health.ts';
 import { inventory } from './inventory.ts';
 import { job } from './jobs/job.ts';
 import { lostHost } from './lost-host.ts';
+import { overdue } from './overdue.ts';
 import { placement } from './placement.ts';
 import { powerOn } from './power-on.ts';
 import { restart } from './restart.ts';
@@ -29,6 +30,7 @@ export const controllers: readonly Controller[] = [
   volume,
   garbage,
   expiry,
+  overdue,
   inventory,
   token,
 ];

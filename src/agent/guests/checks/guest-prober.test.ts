@@ -33,6 +33,11 @@ class Scene {
   }
 }
 
+async function* nothingUntil(end: Promise<unknown>): AsyncGenerator<never> {
+  await end;
+  yield* [];
+}
+
 const refused = (): Promise<never> => Promise.reject(new Error('refused'));
 const readiness = (change: object = {}): Checks => ({ readiness: { tcp: { port: 80 }, ...change } });
 
@@ -113,9 +118,7 @@ it('a command that hangs is not begun again beside itself where it cannot be end
     const ended = Promise.withResolvers<{ readonly code: number }>();
     ends.push(() => ended.resolve({ code: 0 }));
     return {
-      async *output() {
-        await ended.promise;
-      },
+      output: () => nothingUntil(ended.promise),
       ...{ write: async () => {}, endInput: () => {}, resize: async () => {}, kill: () => {}, endable: false },
       exit: ended.promise,
     };
