@@ -45,6 +45,19 @@ describe('an undisturbed guest', () => {
     expect(guest('h1', id, { stopRequested: true })).toBeUndefined();
   });
 
+  it('may be stopped by a check that its owner asked for, but not by one of readiness', () => {
+    const tcp = { port: 80 };
+    for (const [checks, answer] of [
+      [{ liveness: { tcp } }, /^$/],
+      [{ startup: { tcp } }, /^$/],
+      [{ readiness: { tcp } }, /nobody wanted that/],
+    ] as const) {
+      const { commit, guest } = running();
+      commit(bound({}, { checks }));
+      expect(guest('h1', id, { stopRequested: true }) ?? '').toMatch(answer);
+    }
+  });
+
   it('is not stopped by anybody else', () => {
     expect(running().guest('h1', id, { stopRequested: true })).toMatch(/was stopped, and nobody wanted that/);
   });

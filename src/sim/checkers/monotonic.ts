@@ -2,7 +2,7 @@
 // host or an ended session changes nothing.
 
 import type { Host } from '../../api/resources/host.ts';
-import type { Instance } from '../../api/resources/instance.ts';
+import { type Instance, isToStartAgain } from '../../api/resources/instance.ts';
 import type { Provider } from '../../core/state/records.ts';
 import type { Commit } from '../history.ts';
 import type { Checker, Facts, SentReport } from './checker.ts';
@@ -76,7 +76,10 @@ class MonotonicChecker implements Checker {
       return `${name} was taken though session ${present} of ${host} had begun`;
     const meant = this.#sentBy(after, `${host} ${report.epoch} ${report.sequence}`);
     if (meant === undefined) return `${name} was taken, but its host never said that of incarnation ${incarnation}`;
-    if (after.status.guest?.state !== meant.report.guest.state)
+    const said = meant.report.guest;
+    // A guest that ended and is to start again counts as stopped.
+    const again = said.state !== 'absent' && isToStartAgain(said, after.status.startAgain);
+    if (after.status.guest?.state !== (again ? 'stopped' : said.state))
       return `${name} said ${meant.report.guest.state} and ${after.status.guest?.state ?? 'nothing'} was recorded`;
     return undefined;
   }

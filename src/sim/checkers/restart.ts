@@ -7,6 +7,7 @@ import type { FakeGuest } from '../../agent/drivers/fake/world.ts';
 import type { AnyRecord } from '../../core/state/records.ts';
 import type { Commit } from '../history.ts';
 import type { Checker, Facts } from './checker.ts';
+import { mayEndByCheck } from './undisturbed.ts';
 
 export const restartChecker = (facts: Facts): Checker => new RestartChecker(facts);
 
@@ -83,7 +84,9 @@ class RestartChecker implements Checker {
     }
     if (!running && life.running) {
       life.endedMs = nowMs;
-      if (stopRequested && !this.#wasUnwanted(host, instanceId, life))
+      const instance = this.#instanceOf(instanceId);
+      const byCheck = instance !== undefined && mayEndByCheck(instance);
+      if (stopRequested && !byCheck && !this.#wasUnwanted(host, instanceId, life))
         return `${name} was stopped while it was wanted to run`;
     }
     life.running = running;

@@ -25,7 +25,13 @@ export function undisturbedChecker({ world }: Facts): Checker {
     const now = after?.kind === 'instance' && (!former || after.metadata.id === former.metadata.id) ? after : undefined;
     if (former && (!now || now.metadata.deletionRequestedAtMs !== undefined)) gone.add(former.metadata.id);
     if (former && now && bound(former) !== bound(now)) mayGo.add(lifeOf(former));
-    if (now && (now.spec.powerState === 'stopped' || now.status.phase === 'Exited' || now.status.phase === 'Failed'))
+    if (
+      now &&
+      (now.spec.powerState === 'stopped' ||
+        now.status.phase === 'Exited' ||
+        now.status.phase === 'Failed' ||
+        mayEndByCheck(now))
+    )
       mayStop.add(lifeOf(now));
     const released = before?.kind === 'allocation' ? before : undefined;
     if (released && after === null) mayGo.add(`${released.consumer.id}.${released.consumer.incarnation}`);
@@ -58,6 +64,11 @@ export function undisturbedChecker({ world }: Facts): Checker {
       return stopped && !mayStop.has(life) ? `the guest of ${name} was stopped, and nobody wanted that` : undefined;
     },
   };
+}
+
+/** Its owner lets its host end it when a check fails. */
+export function mayEndByCheck({ spec: { checks } }: Instance): boolean {
+  return checks?.liveness !== undefined || checks?.startup !== undefined;
 }
 
 function lifeOf({ metadata, status }: Instance): string {
