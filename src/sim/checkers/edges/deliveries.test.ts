@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { cloudEventOf } from '../../api/news/cloud-event.ts';
-import type { Event } from '../../api/resources/event.ts';
-import type { Webhook } from '../../api/resources/webhook.ts';
-import type { WebhookProgress } from '../../core/state/records.ts';
-import { testCache, testContext } from '../../core/testing.ts';
-import { newMetadata } from '../../core/operations/create.ts';
-import { schemaVersion } from '../../core/state/upgrade.ts';
-import { testHistory } from '../test-history.ts';
-import type { Delivery } from '../world/false-receivers.ts';
-import type { Checker } from './checker.ts';
+import { cloudEventOf } from '../../../api/news/cloud-event.ts';
+import type { Event } from '../../../api/resources/event.ts';
+import type { Webhook } from '../../../api/resources/webhook.ts';
+import type { WebhookProgress } from '../../../core/state/records.ts';
+import { testCache, testContext } from '../../../core/testing.ts';
+import { newMetadata } from '../../../core/operations/create.ts';
+import { schemaVersion } from '../../../core/state/upgrade.ts';
+import { testHistory } from '../../test-history.ts';
+import type { Delivery } from '../../world/false-receivers.ts';
+import type { Checker } from '../checker.ts';
 import { deliveriesChecker } from './deliveries.ts';
 
 const metadataOf = (id: string, name: string) =>

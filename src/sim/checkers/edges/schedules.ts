@@ -1,9 +1,9 @@
 // Invariant 4, of /schedule: one request makes one task, however often it is sent; what was answered is committed. A task is placed once, on
 // one host, and ends once: when it is released or its time is over.
 
-import type { Task } from '../../api/resources/task.ts';
-import type { Commit } from '../history.ts';
-import type { Checker, Facts } from './checker.ts';
+import type { Task } from '../../../api/resources/task.ts';
+import type { Commit } from '../../history.ts';
+import type { Checker, Facts } from '../checker.ts';
 
 export const schedulesChecker = (facts: Facts): Checker => new SchedulesChecker(facts);
 

@@ -1,9 +1,9 @@
 // Invariant 1, of hosts of other systems: what tasks hold there and what others use is never more than there is, although the reported usage
 // does not know of fresh holds. Nothing of ours but tasks is there; a host stays while room is held on it, and at rest the list is what there is.
 
-import type { Host } from '../../api/resources/host.ts';
-import type { Commit, RecordEvent } from '../history.ts';
-import type { Checker, Facts, NodeFacts } from './checker.ts';
+import type { Host } from '../../../api/resources/host.ts';
+import type { Commit, RecordEvent } from '../../history.ts';
+import type { Checker, Facts, NodeFacts } from '../checker.ts';
 
 export const outsideChecker = (facts: Facts): Checker =>
   facts.nodes === undefined ? { invariant: 1 } : new OutsideChecker(facts, facts.nodes);

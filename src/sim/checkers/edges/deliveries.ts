@@ -1,14 +1,14 @@
 // Invariant 4, of events that are sent to receivers: every committed event that a webhook asks for arrives at its receiver at least once, with
 // one id and one body, in order for each subject; none arrives that no commit made. What a receiver refuses holds back only its subject.
 
-import { matchesType } from '../../api/news/cloud-event.ts';
-import type { Event } from '../../api/resources/event.ts';
-import type { Webhook } from '../../api/resources/webhook.ts';
-import { keys } from '../../core/state/keys.ts';
-import type { WebhookProgress } from '../../core/state/records.ts';
-import type { Commit } from '../history.ts';
-import type { Delivery } from '../world/false-receivers.ts';
-import type { Checker, Facts, ReceiverFacts } from './checker.ts';
+import { matchesType } from '../../../api/news/cloud-event.ts';
+import type { Event } from '../../../api/resources/event.ts';
+import type { Webhook } from '../../../api/resources/webhook.ts';
+import { keys } from '../../../core/state/keys.ts';
+import type { WebhookProgress } from '../../../core/state/records.ts';
+import type { Commit } from '../../history.ts';
+import type { Delivery } from '../../world/false-receivers.ts';
+import type { Checker, Facts, ReceiverFacts } from '../checker.ts';
 
 export const deliveriesChecker = (facts: Facts): Checker =>
   facts.receivers === undefined ? { invariant: 4 } : new DeliveriesChecker(facts, facts.receivers);
