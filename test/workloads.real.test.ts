@@ -1,0 +1,55 @@
+// Follows the recipe of docs/workloads.md: server, agent and command line as processes, with a real podman.
+
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startPodman, type TestPodman, whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
+import { type Fleet, runBerth, startFleet } from './processes.ts';
+
+const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+const why = whyNoPodman();
+
+describe.skipIf(why !== undefined)(`the recipe of workloads${why === undefined ? '' : ` (${why})`}`, () => {
+  let directory: string;
+  let podman: TestPodman;
+  let fleet: Fleet;
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'berth-workloads-'));
+    podman = await startPodman();
+    await podman.load([
+      { name: 'door', script: 'mkdir -p /www; httpd -f -p 80 -h /www' },
+      { name: 'shut', script: 'while true; do sleep 1; done' },
+    ]);
+    const engine = { drivers: ['container'], containerEngine: `unix://${podman.socketPath}` };
+    fleet = await startFleet(join(directory, 'fleet'), engine);
+    for (const name of ['door', 'shut'])
+      await runBerth(
+        ['image', 'add', name, '--source', `docker://localhost/${name}:1`, '--cpus', '1', '--memory', '64MiB'],
+        fleet.environment,
+      );
+  });
+  afterAll(async () => {
+    await fleet.removeAll();
+    await fleet.stop();
+    await podman.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  it('goes as the document says', async () => {
+    const document = await readFile(join(import.meta.dirname, '../docs/workloads.md'), 'utf8');
+    const commands = [...document.matchAll(/```console\n([\s\S]*?)```/g)].flatMap(([, block = '']) =>
+      block.split(/^\$ berth /m).slice(1),
+    );
+    expect(commands.length).toBeGreaterThan(7);
+    for (const command of commands) {
+      const [words = '', ...lines] = command.trimEnd().split('\n');
+      const { stdout, stderr } = await runBerth(words.split(' '), fleet.environment);
+      // Progress goes to standard error, before a failure.
+      const said = (stdout === '' ? (stderr.split(/^(?=berth: )/m).at(-1) ?? '') : stdout).trimEnd();
+      const pattern = lines.map((line) => line.split('...').map(escaped).join('.*')).join('\n');
+      expect([words, said]).toEqual([words, expect.stringMatching(new RegExp(`^${pattern}$`))]);
+    }
+  }, 180_000);
+});
