@@ -7,6 +7,7 @@ const suites = {
   edges: () => import('./edges.ts'),
   guests: () => import('./guests.ts'),
   jobs: () => import('./jobs.ts'),
+  lifecycle: () => import('./lifecycle.ts'),
   main: () => import('./main.ts'),
   memory: () => import('./memory.ts'),
   packing: () => import('./packing.ts'),

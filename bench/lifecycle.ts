@@ -1,0 +1,8 @@
+// Suite `lifecycle`: what it costs to keep what was asked for.
+
+import { measureReconcile, measureScale } from './lifecycle-workloads.ts';
+import type { Emit } from './row.ts';
+
+export async function run(emit: Emit): Promise<void> {
+  for (const measure of [measureReconcile, measureScale]) await measure(emit);
+}
