@@ -11,7 +11,7 @@ export function taskAtOnce(snapshot: Snapshot, created: Decision, ctx: Context):
   const { plan } = created;
   const made = plan.changes.find(({ key, ifRevision }) => key === created.key && ifRevision === 0);
   const task = made?.value;
-  if (task?.kind !== 'task' || plan.conditions) return created;
+  if (task?.kind !== 'task' || task.status.phase !== 'Pending' || plan.conditions) return created;
   const { changes, conditions } = placeTask(snapshot, { key: created.key, value: task, revision: 0 }, ctx);
   if (changes.length === 0) return created;
   // Its end passes the same gate as its beginning; and of two events one would only cost.

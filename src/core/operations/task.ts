@@ -28,21 +28,9 @@ export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx
   }
   const key = keys.task(input.project, input.name);
   assertFree(snapshot, 'task', key, input.name);
-  const id = ctx.newId('task');
-  const task: Task = {
-    kind: 'task',
-    schemaVersion,
-    metadata: newMetadata(id, input, ctx),
-    spec: input.spec,
-    status: {
-      phase: 'Pending',
-      conditions: withConditions(
-        [],
-        [{ type: 'Scheduled', status: 'False', reason: 'Accepted', message: 'waiting in the queue' }],
-        ctx.nowMs,
-      ),
-    },
-  };
+  const waiting = { reason: 'Accepted', message: 'waiting in the queue' };
+  const task = newTask(input, { phase: 'Pending', ...waiting }, ctx);
+  const { id } = task.metadata;
   return {
     plan: {
       changes: [
@@ -54,6 +42,46 @@ export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx
     },
     key,
     changed: true,
+  };
+}
+
+/** A task that gets no room, and counts for no quota: it keeps what became of its request. */
+export function createRefusedTask(
+  snapshot: Snapshot,
+  input: CreateInput<TaskSpec>,
+  why: { readonly reason: string; readonly message: string },
+  ctx: Context,
+): Decision {
+  const key = keys.task(input.project, input.name);
+  assertFree(snapshot, 'task', key, input.name);
+  const task = newTask(input, { phase: 'Failed', endedAtMs: ctx.nowMs, ...why }, ctx);
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: 0, value: task },
+        ...rememberCreate(input, 'task', { key, id: task.metadata.id }, ctx),
+        eventChange(task, { type: 'Warning', ...why }, ctx),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+function newTask(
+  input: CreateInput<TaskSpec>,
+  { reason, message, ...status }: Pick<Task['status'], 'phase' | 'endedAtMs'> & Record<'reason' | 'message', string>,
+  ctx: Context,
+): Task {
+  return {
+    kind: 'task',
+    schemaVersion,
+    metadata: newMetadata(ctx.newId('task'), input, ctx),
+    spec: input.spec,
+    status: {
+      ...status,
+      conditions: withConditions([], [{ type: 'Scheduled', status: 'False', reason, message }], ctx.nowMs),
+    },
   };
 }
 

@@ -12,7 +12,7 @@ import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import type { Decision } from '../decision.ts';
-import { createTask } from '../task.ts';
+import { createRefusedTask, createTask } from '../task.ts';
 
 export interface ScheduleInput {
   readonly project: string;
@@ -21,6 +21,8 @@ export interface ScheduleInput {
   readonly ttlMs: number;
   /** While no host has room. */
   readonly whenFull: 'fail' | 'wait';
+  /** Above the quota of its project: `fail` makes a task that has failed, so that a repetition fails, too. Default: it throws. */
+  readonly whenOverQuota?: 'fail';
   /** Equal for a repeated request: the name of the task is made of it, and is part of what must be the same. */
   readonly seed: string;
   readonly idempotencyKey?: string | undefined;
@@ -32,7 +34,13 @@ export function scheduleTask(snapshot: Snapshot, input: ScheduleInput, ctx: Cont
   const name = `schedule-${fingerprint(seed)}`;
   const key = idempotencyKey === undefined ? {} : { idempotencyKey };
   try {
-    return createTask(snapshot, { project, name, labels: {}, spec: taskSpecOf(input), ...key }, ctx);
+    const wanted = { project, name, labels: {}, spec: taskSpecOf(input), ...key };
+    try {
+      return createTask(snapshot, wanted, ctx);
+    } catch (error) {
+      if (input.whenOverQuota !== 'fail' || !(error instanceof ApiError) || error.code !== 'QuotaExceeded') throw error;
+      return createRefusedTask(snapshot, wanted, { reason: error.code, message: error.message }, ctx);
+    }
   } catch (error) {
     throw withRequestField(error);
   }
@@ -104,7 +112,7 @@ export function scheduleResultOf(task: Task, snapshot: Pick<Snapshot, 'get'>): S
   }
 }
 
-export function noNodes(why: string): string {
+function noNodes(why: string): string {
   return `No available nodes: ${why}`;
 }
 

@@ -9,29 +9,27 @@
 
 import { ApiError } from '../../../api/errors.ts';
 import { parse } from '../../../api/parse.ts';
-import type { AnyResource } from '../../../api/resources/index.ts';
+import type { Task } from '../../../api/resources/task.ts';
 import { ScheduleMessage, type ScheduleResult } from '../../../api/routes/schedule.ts';
 import { newId } from '../../../base/ids.ts';
 import { isRecord } from '../../../base/is-record.ts';
 import { parseStrictJson } from '../../../base/json/strict-json.ts';
-import type { Logger } from '../../../base/log.ts';
+import { describeError, type Logger } from '../../../base/log.ts';
 import { taskAtOnce } from '../../../core/controllers/task-at-once.ts';
 import { refusalOf } from '../../../core/operations/jobs/job-request.ts';
 import {
   foundNoHost,
   type ScheduleInput,
-  noNodes,
   scheduleResultOf,
   scheduleTask,
 } from '../../../core/operations/tasks/schedule.ts';
 import { eventChange } from '../../../core/state/events.ts';
-import { keys } from '../../../core/state/keys.ts';
 import type { AuditParts } from '../../audit/trail.ts';
 import { type Decider, forProject } from '../../decide.ts';
 import { decideFor, permitted } from '../../http/on-behalf.ts';
 import type { AmqpSettings } from './amqp-settings.ts';
 import type { BrokerMessage } from './broker.ts';
-import type { ConfirmedPublisher } from './confirmed-publisher.ts';
+import type { ConfirmedPublisher, Outgoing } from './confirmed-publisher.ts';
 import { assertReplyTo, intakeCaller, sha256 } from './job-taker.ts';
 import { bytesOf, contentTypeOf } from './message-bytes.ts';
 import type { Taker } from './taker.ts';
@@ -60,10 +58,7 @@ interface Asked {
 
 interface Outcome {
   readonly result: ScheduleResult;
-  /** Absent: its project may have no more, so no task was made. */
-  readonly taskId?: string;
-  /** What a notice is about. */
-  readonly subject: AnyResource | undefined;
+  readonly task: Task;
   readonly retries: boolean;
 }
 
@@ -100,30 +95,31 @@ export class TaskTaker implements Taker {
     const { task_id: _id, reply_to: _to, ...request } = asked.request;
     const idempotencyKey = asked.id === undefined ? undefined : `amqp:${sha256(asked.id)}:${asked.attempt}`;
     const seed = idempotencyKey ?? newId('task', Math.floor(decider.clock.nowMs()), decider.prng);
-    const input: ScheduleInput = { project, request, ttlMs, whenFull: 'fail', seed, idempotencyKey };
+    const input: ScheduleInput = {
+      project,
+      request,
+      ttlMs,
+      whenFull: 'fail',
+      whenOverQuota: 'fail',
+      seed,
+      idempotencyKey,
+    };
     const caller = intakeCaller(this.#parts, 'task');
     const schedule = permitted(caller.principal, (snapshot, ctx) =>
       taskAtOnce(snapshot, scheduleTask(snapshot, input, ctx), ctx),
     );
-    try {
-      const { decision } = await decideFor(forProject(project, decider), { caller }, schedule);
-      const task = cache.committed('task', decision.key)?.value;
-      if (task === undefined) throw new ApiError('Conflict', 'the task of this message has been deleted');
-      const result = scheduleResultOf(task, cache);
-      return { result, taskId: task.metadata.id, subject: task, retries: foundNoHost(task) };
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.code !== 'QuotaExceeded') throw error;
-      const subject = cache.committed('project', keys.project(project))?.value;
-      return { result: { status: 'failed', error: noNodes(error.message) }, subject, retries: true };
-    }
+    const { decision } = await decideFor(forProject(project, decider), { caller }, schedule);
+    const task = cache.committed('task', decision.key)?.value;
+    if (task === undefined) throw new ApiError('Conflict', 'the task of this message has been deleted');
+    return { result: scheduleResultOf(task, cache), task, retries: foundNoHost(task) };
   }
 
   /** The retry queue gives it back to the task queue after its delay. */
   async #tryLater({ message, attempt }: Asked): Promise<void> {
-    const { settings, publisher, log, decider } = this.#parts;
+    const { settings, log, decider } = this.#parts;
     const { correlationId, replyTo, messageId } = message;
     const contentType = contentTypeOf(message);
-    const fate = await publisher.publish(
+    const fate = await this.#publish(
       {
         exchange: '',
         routingKey: settings.retry?.queue ?? '',
@@ -139,37 +135,45 @@ export class TaskTaker implements Taker {
     log.debug('a message found no host; it is tried again', { attempt });
   }
 
-  async #answer({ request, message, replyTo }: Asked, { result, taskId }: Outcome): Promise<void> {
-    const { settings, publisher, log, decider } = this.#parts;
-    const id = taskId ?? newId('task', Math.floor(decider.clock.nowMs()), decider.prng);
-    const body = { task_id: request.task_id ?? id, ...(taskId === undefined ? {} : { id: taskId }), ...result };
+  async #answer({ request, message, replyTo }: Asked, { result, task }: Outcome): Promise<void> {
+    const { settings, log } = this.#parts;
+    const { id } = task.metadata;
+    const body = { task_id: request.task_id ?? id, id, ...result };
     const envelope = {
       messageId: `${id}-${result.status}`,
       contentType: 'application/json',
       ...(message.correlationId === undefined ? {} : { correlationId: message.correlationId }),
     };
     const send = (exchange: string, routingKey: string) =>
-      publisher.publish({ ...envelope, exchange, routingKey }, Buffer.from(JSON.stringify(body)));
+      this.#publish({ ...envelope, exchange, routingKey }, Buffer.from(JSON.stringify(body)));
     if (replyTo !== undefined && (await send('', replyTo)) === 'confirmed') return;
     const fate = await send(settings.resultExchange, resultKey);
     if (fate === 'unrouted') log.warn('no queue takes the result of a task', { task: id, key: resultKey });
   }
 
   /** Tells the receivers of events. The message goes to the dead letters because this throws. */
-  async #giveUp({ request, attempt }: Asked, { result, subject }: Outcome): Promise<never> {
+  async #giveUp({ request, attempt }: Asked, { result, task }: Outcome): Promise<never> {
     const { decider, settings, log } = this.#parts;
     const why = 'error' in result ? result.error : '';
     const message = `request ${request.task_id ?? 'without task_id'} was given up after ${attempt} attempts: ${why}`;
-    if (subject !== undefined)
-      await decideFor(
-        forProject(settings.project, decider),
-        { caller: intakeCaller(this.#parts, 'task') },
-        (_snapshot, ctx) => ({
-          plan: { changes: [eventChange(subject, { type: 'Warning', reason: 'ScheduleGivenUp', message }, ctx)] },
-        }),
-      );
+    await decideFor(
+      forProject(settings.project, decider),
+      { caller: intakeCaller(this.#parts, 'task') },
+      (_snapshot, ctx) => ({
+        plan: { changes: [eventChange(task, { type: 'Warning', reason: 'ScheduleGivenUp', message }, ctx)] },
+      }),
+    );
     log.error('a request of the task queue was given up', { task: request.task_id, attempts: attempt, why });
     throw new ApiError('Conflict', message, { details: { reason: 'NoAvailableNodes' } });
+  }
+
+  /** A broker that does not take it is no fault of the message: that goes back with its channel. */
+  async #publish(envelope: Outgoing, body: Buffer): Promise<'confirmed' | 'unrouted'> {
+    try {
+      return await this.#parts.publisher.publish(envelope, body);
+    } catch (cause) {
+      throw new ApiError('Unavailable', `the broker does not take what follows: ${describeError(cause)}`, { cause });
+    }
   }
 }
 
