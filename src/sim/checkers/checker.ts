@@ -9,6 +9,7 @@ import type { Commit, CommittedState } from '../history.ts';
 import type { Excused } from '../excused.ts';
 import type { Intents } from '../intents.ts';
 import type { JobRequests } from '../job-requests.ts';
+import type { TaskRequests } from '../task-requests.ts';
 import type { MessageEvent } from '../world/broker/broker-parts.ts';
 import type { SimBroker } from '../world/broker/sim-broker.ts';
 import type { FalseNodes } from '../world/false-nodes.ts';
@@ -39,6 +40,8 @@ export interface Facts {
   readonly serverLives?: readonly ServerLife[];
   /** Absent: there is no broker. */
   readonly messages?: MessageFacts | undefined;
+  /** Absent: there is no task queue. */
+  readonly taskMessages?: TaskMessageFacts | undefined;
   /** Absent: there are no receivers of webhooks. */
   readonly receivers?: ReceiverFacts | undefined;
   /** Absent: there is no inventory of outside hosts. */
@@ -50,6 +53,11 @@ export interface Facts {
 export interface MessageFacts {
   readonly requests: Pick<JobRequests, 'accepted' | 'of'>;
   readonly broker: Pick<SimBroker, 'ready' | 'stored' | 'storedResult' | 'resultsBound' | 'settings'>;
+}
+
+export interface TaskMessageFacts {
+  readonly requests: Pick<TaskRequests, 'of' | 'all'>;
+  readonly broker: Pick<SimBroker, 'ready' | 'stored' | 'settings'>;
 }
 
 export interface NodeFacts extends Pick<FalseNodes, 'node' | 'names'> {
@@ -98,8 +106,10 @@ export interface Checker {
   onCached?(cached: Cached): string | undefined;
   /** Counts everything again. When that differs from the count event by event, the checker itself is at fault. */
   recount?(): string | undefined;
-  /** After something happened at the broker. */
+  /** After something happened at the broker of jobs. */
   onMessage?(event: MessageEvent): string | undefined;
+  /** The same at the broker of tasks. */
+  onTaskMessage?(event: MessageEvent): string | undefined;
   /** Before a control plane handles a report. */
   onReport?(sent: SentReport): void;
   /** A message of a webhook has reached its receiver. */

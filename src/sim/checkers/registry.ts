@@ -26,6 +26,7 @@ import { restartChecker } from './restart.ts';
 import { revisionsChecker } from './revisions.ts';
 import { schedulesChecker } from './edges/schedules.ts';
 import { silenceChecker } from './silence.ts';
+import { taskMessagesChecker } from './task-messages.ts';
 import { toldStartChecker } from './told-start.ts';
 import { undisturbedChecker } from './undisturbed.ts';
 import { volumesChecker } from './volumes.ts';
@@ -58,4 +59,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   deliveriesChecker,
   schedulesChecker,
   outsideChecker,
+  taskMessagesChecker,
 ];

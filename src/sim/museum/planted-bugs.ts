@@ -647,6 +647,36 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: 'const isHeld = false;',
   },
 
+  // ── requests for placement ────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'key-not-looked-at',
+    reenacts: 'a request that is sent again, because its answer was lost, holds room a second time',
+    invariant: 4,
+    file: 'server/http/routes/schedule-routes.ts',
+    find: 'const { idempotencyKey } = idempotencyKeyOf(request);',
+    replace: "const idempotencyKey = idempotencyKeyOf(request).idempotencyKey === '' ? '' : undefined;",
+  },
+  {
+    name: 'acknowledged-before-next-attempt',
+    reenacts: 'a message is acknowledged while its next attempt is not yet at the broker, and a crash loses both',
+    invariant: 4,
+    world: asDrawn,
+    file: 'server/intake/amqp/task-taker.ts',
+    find: 'if (outcome.retries && asked.attempt < attemptsMax) return this.#tryLater(asked);',
+    replace:
+      'if (outcome.retries && asked.attempt < attemptsMax) return void this.#tryLater(asked).catch(() => undefined);',
+  },
+  {
+    name: 'broker-trouble-buries',
+    reenacts: 'a message is called bad, because the connection broke while its result was sent',
+    invariant: 0,
+    world: asDrawn,
+    file: 'server/intake/amqp/task-taker.ts',
+    find: "throw new ApiError('Unavailable', `the broker does not take what follows: ${describeError(cause)}`, { cause });",
+    replace: 'throw cause;',
+  },
+
   // ── rights ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   {

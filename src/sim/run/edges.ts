@@ -3,14 +3,19 @@
 
 import { type Prng, seededPrng } from '../../base/prng.ts';
 import type { ServerParts } from '../../server/server.ts';
-import type { NodeFacts } from '../checkers/checker.ts';
+import type { NodeFacts, TaskMessageFacts } from '../checkers/checker.ts';
 import { neverMs, type Scenario } from '../scenario.ts';
+import { TaskRequests, tasksUse } from '../task-requests.ts';
+import type { MessageEvent } from '../world/broker/broker-parts.ts';
+import { SimBroker } from '../world/broker/sim-broker.ts';
+import type { WorkloadOptions } from '../workload/workload.ts';
 import { FalseNodes, type FalseNodesOptions } from '../world/false-nodes.ts';
 import { FalseReceivers, type FalseReceiversOptions } from '../world/false-receivers.ts';
 
 export interface EdgesOptions extends Omit<FalseNodesOptions & FalseReceiversOptions, 'prng'> {
   readonly seed: number;
   readonly scenario: Pick<Scenario, 'clocks' | 'controlPlanes' | 'faults'>;
+  readonly onTaskMessage: (event: MessageEvent) => void;
   /** None in whole fleets. */
   readonly some: boolean;
 }
@@ -23,23 +28,28 @@ export class Edges {
   readonly receivers: FalseReceivers | undefined;
   /** Of another system: one seed of six has some. */
   readonly nodes: FalseNodes | undefined;
-  readonly schedule: Pick<ServerParts, 'scheduleTtlMs' | 'scheduleWhenFull'>;
+  /** Of the task queue: one seed of eight has one. */
+  readonly taskBroker: SimBroker | undefined;
+  readonly taskRequests = new TaskRequests();
+  readonly schedule: Required<Pick<ServerParts, 'scheduleTtlMs' | 'scheduleWhenFull'>>;
   readonly #options: EdgesOptions;
 
   constructor(options: EdgesOptions) {
     this.#options = options;
-    if (this.#has('receivers', 5)) this.receivers = new FalseReceivers({ ...options, prng: this.prng('receivers') });
-    if (this.#has('nodes', 6)) this.nodes = new FalseNodes({ ...options, prng: this.prng('nodes') });
-    const prng = this.prng('schedule');
+    if (this.#has('receivers', 5)) this.receivers = new FalseReceivers({ ...options, prng: this.#prng('receivers') });
+    if (this.#has('nodes', 6)) this.nodes = new FalseNodes({ ...options, prng: this.#prng('nodes') });
+    if (this.#has('a task queue', 8))
+      this.taskBroker = new SimBroker({
+        ...options,
+        use: tasksUse,
+        prng: this.#prng('task broker'),
+        onMessage: options.onTaskMessage,
+      });
+    const prng = this.#prng('schedule');
     this.schedule = {
       scheduleTtlMs: 8_000 + prng.below(30_000),
       scheduleWhenFull: prng.chance(3, 4) ? 'fail' : 'wait',
     };
-  }
-
-  /** Somebody asks for room with /schedule. */
-  get placesTasks(): boolean {
-    return this.nodes !== undefined || this.#has('a placer', 8);
   }
 
   get nodeFacts(): NodeFacts | undefined {
@@ -47,12 +57,27 @@ export class Edges {
     return nodes && { node: (name) => nodes.node(name), names: nodes.names, isExact: this.#clocksAgree(nodes) };
   }
 
-  prng(of: string): Prng {
+  get taskMessages(): TaskMessageFacts | undefined {
+    return this.taskBroker && { broker: this.taskBroker, requests: this.taskRequests };
+  }
+
+  /** Who use them. */
+  tenants(): Pick<WorkloadOptions, 'news' | 'outside' | 'placementPrng' | 'tasks'> {
+    const { receivers, nodes, taskBroker: broker, taskRequests: requests } = this;
+    return {
+      ...(receivers ? { news: { prng: this.#prng('news'), receivers } } : {}),
+      ...(nodes ? { outside: { prng: this.#prng('stocker'), nodes } } : {}),
+      ...(nodes || this.#has('a placer', 8) ? { placementPrng: this.#prng('placer') } : {}),
+      ...(broker ? { tasks: { prng: this.#prng('task publisher'), broker, requests } } : {}),
+    };
+  }
+
+  #prng(of: string): Prng {
     return seededPrng(this.#options.seed, of);
   }
 
   #has(what: string, oneOf: number): boolean {
-    return this.#options.some && this.prng(`has ${what}`).chance(1, oneOf);
+    return this.#options.some && this.#prng(`has ${what}`).chance(1, oneOf);
   }
 
   /** So that no server takes a hold for an old one which another has just made. */

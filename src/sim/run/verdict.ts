@@ -9,7 +9,15 @@ import type { Cache } from '../../core/state/cache.ts';
 import type { Policy } from '../../core/state/context.ts';
 import { keys } from '../../core/state/keys.ts';
 import type { Tally } from '../batch/tally.ts';
-import type { Cached, Checker, MessageFacts, NodeFacts, ReceiverFacts, ServerLife } from '../checkers/checker.ts';
+import type {
+  Cached,
+  Checker,
+  MessageFacts,
+  NodeFacts,
+  ReceiverFacts,
+  TaskMessageFacts,
+  ServerLife,
+} from '../checkers/checker.ts';
 import { checkers as checkerFactories } from '../checkers/registry.ts';
 import type { createExcused } from '../excused.ts';
 import type { Commit, History } from '../history.ts';
@@ -54,6 +62,7 @@ export interface VerdictOptions {
   readonly epilogue: () => Epilogue;
   readonly messages: MessageFacts | undefined;
   readonly receivers: ReceiverFacts | undefined;
+  readonly taskMessages: TaskMessageFacts | undefined;
   readonly nodes: NodeFacts | undefined;
   readonly runLog: (instanceId: string) => string;
   /** The number of commits after which everything is counted again. */
@@ -121,6 +130,10 @@ export class Verdict {
 
   onMessage(event: MessageEvent): void {
     this.#ask((checker) => checker.onMessage?.(event));
+  }
+
+  onTaskMessage(event: MessageEvent): void {
+    this.#ask((checker) => checker.onTaskMessage?.(event));
   }
 
   onDelivery(delivery: Delivery): void {

@@ -23,8 +23,8 @@ import { createIntents } from '../intents.ts';
 import { JobRequests } from '../job-requests.ts';
 import type { Scenario } from '../scenario.ts';
 import { createUnusual } from '../unusual.ts';
-import { Workload, type WorkloadOptions } from '../workload/workload.ts';
-import { SimBroker } from '../world/broker/sim-broker.ts';
+import { Workload } from '../workload/workload.ts';
+import { jobsUse, SimBroker } from '../world/broker/sim-broker.ts';
 import { createChances } from '../world/chances.ts';
 import { ControlPlaneProcess } from '../world/control-plane-process.ts';
 import { HostProcess } from '../world/host-process.ts';
@@ -186,6 +186,7 @@ export class World {
   #makeBroker(): SimBroker | undefined {
     if (this.size !== 'small' || !seededPrng(this.seed, 'has a broker').chance(1, 6)) return undefined;
     return new SimBroker({
+      use: jobsUse,
       timeline: this.timeline,
       prng: seededPrng(this.seed, 'broker'),
       stormy: () => this.weather.stormy,
@@ -205,6 +206,7 @@ export class World {
       tally: this.tally,
       trace: this.trace.line,
       onDelivery: (delivery) => this.verdict.onDelivery(delivery),
+      onTaskMessage: (event) => this.verdict.onTaskMessage(event),
     });
   }
 
@@ -233,6 +235,7 @@ export class World {
       messages: this.#broker && { broker: this.#broker, requests: this.#requests },
       receivers: this.#edges.receivers,
       nodes: this.#edges.nodeFacts,
+      taskMessages: this.#edges.taskMessages,
       recountEvery: recountEvery[this.size],
     });
   }
@@ -282,6 +285,7 @@ export class World {
       broker: this.#broker,
       receivers: this.#edges.receivers,
       nodes: this.#edges.nodes,
+      taskBroker: this.#edges.taskBroker,
       schedule: this.#edges.schedule,
       onPause: (durationMs) => this.#deafTimes.notePause(durationMs),
       onFlood: (flooded) => this.#deafTimes.noteFlood(flooded),
@@ -332,7 +336,7 @@ export class World {
       ...(this.#broker
         ? { messages: { prng: seededPrng(this.seed, 'requests'), broker: this.#broker, requests: this.#requests } }
         : {}),
-      ...this.#edgeTenants(),
+      ...this.#edges.tenants(),
       network: this.#network,
       intents: this.intents,
       commits: this.history.commits,
@@ -340,16 +344,6 @@ export class World {
       onViolation: this.verdict.violate,
       trace: this.trace.line,
     });
-  }
-
-  #edgeTenants(): Pick<WorkloadOptions, 'news' | 'outside' | 'placementPrng'> {
-    const edges = this.#edges;
-    const { receivers, nodes } = edges;
-    return {
-      ...(receivers ? { news: { prng: edges.prng('news'), receivers } } : {}),
-      ...(nodes ? { outside: { prng: edges.prng('stocker'), nodes } } : {}),
-      ...(edges.placesTasks ? { placementPrng: edges.prng('placer') } : {}),
-    };
   }
 
   #makeEpilogue(): Epilogue {

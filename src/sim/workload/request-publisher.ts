@@ -1,14 +1,11 @@
-// A publisher of JobRequests: sends valid ones, the same again in another order, other ones under the same id, and some
-// that are none. It publishes until the broker has confirmed, as publishers do, so that messages come twice.
+// A publisher of JobRequests: sends valid ones, the same again in another order, other ones under the same id, and some that are none.
 
 import { sleep } from '../../base/clock.ts';
-import { describeError } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
-import type { BrokerChannel, BrokerLink } from '../../server/intake/amqp/broker.ts';
 import type { JobRequests } from '../job-requests.ts';
 import { answersQueue, type SimBroker } from '../world/broker/sim-broker.ts';
-import { createProcessClock, type ProcessClock } from '../world/process-clock.ts';
 import { imageNames } from './draw-instance.ts';
+import { MessageSender } from './message-sender.ts';
 import type { WorkloadParts } from './parts.ts';
 
 export interface RequestPublisherOptions {
@@ -23,26 +20,22 @@ type Body = Readonly<Record<string, unknown>>;
 /** Their jobs must end within the calm, one after the other if need be. */
 const jobsMax = 8;
 const messagesMax = 30;
-const patienceMsMax = 10_000;
 
 export class RequestPublisher {
   readonly #options: RequestPublisherOptions;
-  readonly #clock: ProcessClock;
-  readonly #link: BrokerLink;
+  readonly #sender: MessageSender;
   readonly #valid: Body[] = [];
-  #channel: BrokerChannel | undefined;
   #sent = 0;
 
   constructor(options: RequestPublisherOptions) {
     this.#options = options;
-    this.#clock = createProcessClock(options.parts.timeline);
-    this.#link = options.broker.link(this.#clock);
+    this.#sender = new MessageSender(options);
   }
 
   async run(): Promise<void> {
     const { parts, prng } = this.#options;
     while (!parts.over.aborted && this.#sent < messagesMax) {
-      await sleep(this.#clock, prng.below(4 * parts.scenario.betweenCallsMsMean), parts.over);
+      await sleep(this.#sender.clock, prng.below(4 * parts.scenario.betweenCallsMsMean), parts.over);
       if (parts.over.aborted) return;
       await this.#sendOne();
     }
@@ -82,42 +75,9 @@ export class RequestPublisher {
     parts.tally.hit(`request-${kind}`);
     const replyTo = prng.chance(1, 3) ? (prng.chance(2, 3) ? answersQueue : 'nowhere') : undefined;
     const envelope = { exchange, routingKey, mandatory: true, durable: true, contentType: 'application/json' };
-    for (let confirmed = false; !confirmed; ) {
-      confirmed = await this.#publish({ ...envelope, ...(replyTo === undefined ? {} : { replyTo }) }, text);
-      if (!confirmed) await sleep(this.#clock, 100 + prng.below(2_000));
-    }
+    await this.#sender.send({ ...envelope, ...(replyTo === undefined ? {} : { replyTo }) }, text);
     requests.noteConfirmed(text);
     parts.trace(() => `publisher: sent ${kind} ${text}`);
-  }
-
-  /** False: it may have arrived, and may not. */
-  async #publish(envelope: Parameters<BrokerChannel['basicPublish']>[0], text: string): Promise<boolean> {
-    const { parts, prng } = this.#options;
-    const stop = new AbortController();
-    try {
-      const channel = await this.#open();
-      let returned = false;
-      channel.on('basic.return', () => {
-        returned = true;
-      });
-      const patience = sleep(this.#clock, 1_000 + prng.below(patienceMsMax), stop.signal).then(() => 'late');
-      const outcome = await Promise.race([channel.basicPublish(envelope, Buffer.from(text)), patience]);
-      await new Promise<void>((resolve) => this.#link.afterTurn(resolve));
-      return outcome !== 'late' && !returned;
-    } catch (error) {
-      parts.trace(() => `publisher: ${describeError(error)}`);
-      return false;
-    } finally {
-      stop.abort();
-    }
-  }
-
-  async #open(): Promise<BrokerChannel> {
-    if (this.#channel?.active === true) return this.#channel;
-    const channel = await this.#link.acquire();
-    await channel.confirmSelect();
-    this.#channel = channel;
-    return channel;
   }
 }
 

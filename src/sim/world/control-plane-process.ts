@@ -5,6 +5,7 @@ import type { Timer } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { type Prng, seededPrng } from '../../base/prng.ts';
 import { Amqp } from '../../server/intake/amqp/amqp.ts';
+import { TaskQueue } from '../../server/intake/amqp/task-queue.ts';
 import { minting } from '../../server/http/identity/mint-token.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Cache } from '../../core/state/cache.ts';
@@ -40,12 +41,14 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly runStorage: RunStorage;
   /** Absent: none is configured. */
   readonly broker: SimBroker | undefined;
+  /** Of the task queue. Absent: none is configured. */
+  readonly taskBroker: SimBroker | undefined;
   /** Of webhooks. Absent: nothing is sent. */
   readonly receivers: FalseReceivers | undefined;
   /** Of another system. Absent: no inventory is polled. */
   readonly nodes: FalseNodes | undefined;
   /** Of requests to /schedule. */
-  readonly schedule: Pick<ServerParts, 'scheduleTtlMs' | 'scheduleWhenFull'>;
+  readonly schedule: Required<Pick<ServerParts, 'scheduleTtlMs' | 'scheduleWhenFull'>>;
   readonly onPause: (durationMs: number) => void;
   readonly onFlood: (flooded: boolean) => void;
   /** Called when its cache has a new value of a key. */
@@ -57,8 +60,10 @@ interface Life {
   readonly noted: ServerLife;
   readonly clock: ProcessClock;
   server?: Server;
-  readonly links: FalseLink[];
+  /** The ends of its connections to brokers. */
+  readonly forgets: (() => void)[];
   amqp?: Amqp;
+  tasks?: TaskQueue;
 }
 
 const leaderLeaseMs = 6_000;
@@ -101,7 +106,7 @@ export class ControlPlaneProcess {
       id: `${this.name}#${this.#starts}`,
       clock: createProcessClock(timeline, clockFaults),
       noted: { startedMs: timeline.nowMs },
-      links: [],
+      forgets: [],
     };
     lives.push(this.#life.noted);
     void this.#run(this.#life);
@@ -111,7 +116,7 @@ export class ControlPlaneProcess {
   crash(): void {
     this.#restart?.cancel();
     this.#life?.clock.kill();
-    for (const link of this.#life?.links ?? []) this.#options.broker?.forget(link);
+    for (const forget of this.#life?.forgets ?? []) forget();
     if (this.#life) this.#life.noted.endedMs = this.#options.timeline.nowMs;
     this.#life = undefined;
     this.#options.network.hangUp(this.#endpoint);
@@ -123,6 +128,7 @@ export class ControlPlaneProcess {
     if (stopping?.server === undefined) return this.crash();
     this.#options.network.hangUp(this.#endpoint);
     await stopping.amqp?.stop();
+    await stopping.tasks?.stop();
     await stopping.server.stop();
     if (this.#life === stopping) this.crash();
   }
@@ -168,20 +174,17 @@ export class ControlPlaneProcess {
 
   /** As server/run.ts starts it. */
   async #startIntake(life: Life, { decider, leads }: Server): Promise<void> {
-    const { broker, log } = this.#options;
-    if (broker === undefined) return;
-    const open = (): FalseLink => {
-      const link = broker.link(life.clock);
-      life.links.push(link);
-      return link;
-    };
-    life.amqp = await Amqp.start({
-      settings: broker.settings,
-      decider,
-      leads,
-      open,
-      log: log.with({ process: life.id }),
-    });
+    const { broker, taskBroker, schedule } = this.#options;
+    const log = this.#options.log.with({ process: life.id });
+    if (broker) {
+      const { settings } = broker;
+      life.amqp = await Amqp.start({ settings, decider, leads, open: () => connect(life, broker), log });
+    }
+    if (taskBroker) {
+      const { settings } = taskBroker;
+      const ttlMs = schedule.scheduleTtlMs;
+      life.tasks = await TaskQueue.start({ settings, decider, open: () => connect(life, taskBroker), log, ttlMs });
+    }
   }
 
   #startServer({ id, clock }: Life): Promise<Server> {
@@ -209,6 +212,12 @@ export class ControlPlaneProcess {
       secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
     });
   }
+}
+
+function connect(life: Life, broker: SimBroker): FalseLink {
+  const link = broker.link(life.clock);
+  life.forgets.push(() => broker.forget(link));
+  return link;
 }
 
 function drawBytes(prng: Prng, length: number): Uint8Array {

@@ -4,6 +4,7 @@ import { describeError, type LogFields, type Logger } from '../../base/log.ts';
 
 /** Told at level error though faults of the false world cause them. */
 const expected: ReadonlySet<string> = new Set([
+  'a request of the task queue was given up', // no host has room, or the quota of its project none
   'commit failed',
   'cannot register; carrying on with what was last wanted', // a registration that the network repeated came in between
 ]);

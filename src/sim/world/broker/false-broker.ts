@@ -94,6 +94,19 @@ export class FalseBroker {
     return names.length > 0;
   }
 
+  /** The time of a message in this queue is over: it goes where the dead letters of the queue go. */
+  expire(queueName: string, message: StoredMessage): void {
+    const queue = this.#queues.get(queueName);
+    const at = queue?.ready.indexOf(message) ?? -1;
+    if (queue === undefined || at < 0) return;
+    queue.ready.splice(at, 1);
+    const to: { readonly [name: string]: unknown } = JSON.parse(queue.argumentsText);
+    const exchange = String(to['x-dead-letter-exchange']);
+    const routingKey = String(to['x-dead-letter-routing-key']);
+    const { mandatory: _, ...envelope } = message.envelope;
+    this.publish({ ...envelope, exchange, routingKey }, message.body);
+  }
+
   /** In the order in which they were. */
   requeue(queueName: string, messages: readonly StoredMessage[]): void {
     const queue = this.#queues.get(queueName);

@@ -14,11 +14,34 @@ import type { LinkWeather } from './wire.ts';
 export const jobsQueue = 'solstice.jobs.v1';
 export const deadLetterQueue = 'solstice.jobs.v1.dlq';
 export const answersQueue = 'answers';
-const exchange = 'solstice.jobs';
 const resultsQueue = 'results';
-const resultKey = 'jobresult.v1';
+
+/** What is taken from the broker. */
+export interface BrokerUse {
+  readonly settingsOf: (prng: Prng) => AmqpSettings;
+  readonly exchangeType: 'direct' | 'topic';
+  /** Of the results. */
+  readonly resultKey: string;
+}
+
+export const jobsUse: BrokerUse = {
+  settingsOf: (prng) => ({
+    url: 'amqp://broker',
+    exchange: 'solstice.jobs',
+    queue: jobsQueue,
+    routingKey: 'jobrequest.v1',
+    resultExchange: 'solstice.jobs',
+    deadLetterExchange: 'solstice.dlx',
+    deadLetterQueue,
+    project: 'default',
+    waitingMax: 1 + prng.below(4),
+  }),
+  exchangeType: 'direct',
+  resultKey: 'jobresult.v1',
+};
 
 export interface SimBrokerOptions {
+  readonly use: BrokerUse;
   readonly timeline: Timeline;
   readonly prng: Prng;
   readonly stormy: () => boolean;
@@ -52,18 +75,8 @@ export class SimBroker {
       onAcknowledged: ({ envelope, body }, queue) =>
         options.onMessage({ kind: 'acknowledged', envelope, body, queues: [queue] }),
     });
-    this.settings = {
-      url: 'amqp://broker',
-      exchange,
-      queue: jobsQueue,
-      routingKey: 'jobrequest.v1',
-      resultExchange: exchange,
-      deadLetterExchange: 'solstice.dlx',
-      deadLetterQueue,
-      project: 'default',
-      waitingMax: 1 + this.#prng.below(4),
-    };
-    this.#broker.declareExchange(exchange, 'direct');
+    this.settings = options.use.settingsOf(this.#prng);
+    this.#broker.declareExchange(this.settings.exchange, options.use.exchangeType);
     this.#broker.declareQueue(answersQueue, '{}');
     if (this.#prng.chance(2, 3)) this.#bindResults();
     this.#nextTrouble();
@@ -107,7 +120,11 @@ export class SimBroker {
     return this.#resultsBound;
   }
 
-  #published({ envelope, body }: StoredMessage, queues: readonly string[]): void {
+  #published(message: StoredMessage, queues: readonly string[]): void {
+    const { envelope, body } = message;
+    const { retry } = this.settings;
+    if (retry && queues.includes(retry.queue))
+      this.#options.timeline.schedule(retry.delayMs, () => this.#broker.expire(retry.queue, message));
     for (const queue of queues) {
       const names = this.#stored.get(queue) ?? new Set();
       this.#stored.set(queue, names.add(envelope.messageId ?? ''));
@@ -118,7 +135,8 @@ export class SimBroker {
 
   #bindResults(): void {
     this.#broker.declareQueue(resultsQueue, '{}');
-    this.#broker.bind({ queue: resultsQueue, exchange, routingKey: resultKey });
+    const { exchange } = this.settings;
+    this.#broker.bind({ queue: resultsQueue, exchange, routingKey: this.#options.use.resultKey });
     this.#resultsBound = true;
   }
 
