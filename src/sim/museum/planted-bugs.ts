@@ -653,7 +653,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'key-not-looked-at',
     reenacts: 'a request that is sent again, because its answer was lost, holds room a second time',
     invariant: 4,
-    file: 'server/http/routes/schedule-routes.ts',
+    file: 'server/http/routes/schedule/schedule-routes.ts',
     find: 'const { idempotencyKey } = idempotencyKeyOf(request);',
     replace: "const idempotencyKey = idempotencyKeyOf(request).idempotencyKey === '' ? '' : undefined;",
   },

@@ -70,6 +70,7 @@ export class FalseNodes {
     for (const { key, before, after } of events) {
       const known = this.#holds.get(key);
       if (before?.kind === 'allocation' && after === null && known) known.toMs = nowMs;
+      if (before === null && after !== null && known) known.toMs = Number.POSITIVE_INFINITY; // a restore brought it back
       if (after?.kind !== 'allocation' || known || this.node(after.host) === undefined) continue;
       const sum = (of: string): number =>
         Object.values(after.amounts).reduce((total, amounts) => total + (amounts[of] ?? 0), 0);

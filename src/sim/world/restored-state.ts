@@ -67,10 +67,12 @@ export class RestoredLedger {
 
   unrest(snapshot: Cache): Complaint | undefined {
     const { state, trusted } = this.#parts;
-    // The capacity of a host whose agent lies means nothing.
+    // The capacity of a host whose agent lies means nothing; that of another system's host is less while a hold looks fresh.
+    const isCertain = (host: string): boolean =>
+      trusted(host) && state.get('host', keys.host(host))?.status.outside === undefined;
     const overs = new Map(
       overUse(snapshot)
-        .filter(({ providerId }) => trusted(state.get('provider', keys.provider(providerId))?.host ?? ''))
+        .filter(({ providerId }) => isCertain(state.get('provider', keys.provider(providerId))?.host ?? ''))
         .map((over) => [overName(over), over]),
     );
     const over = [...overs].find(([name, { used, capacity }]) => used - capacity > (this.#excess.get(name) ?? 0))?.[1];
