@@ -26,7 +26,7 @@ import { restartChecker } from './restart.ts';
 import { revisionsChecker } from './revisions.ts';
 import { schedulesChecker } from './edges/schedules.ts';
 import { silenceChecker } from './silence.ts';
-import { taskMessagesChecker } from './task-messages.ts';
+import { taskMessagesChecker } from './edges/task-messages.ts';
 import { toldStartChecker } from './told-start.ts';
 import { undisturbedChecker } from './undisturbed.ts';
 import { volumesChecker } from './volumes.ts';

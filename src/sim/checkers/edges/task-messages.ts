@@ -1,14 +1,14 @@
 // Invariant 4, of the task queue: a message is acknowledged only when its result, its next attempt or its dead letter is at the broker; one
 // request is placed at most once, in all its attempts; each has a result at rest, and all results of one tell of one host.
 
-import { fingerprint } from '../../base/hash.ts';
-import type { Task } from '../../api/resources/task.ts';
-import { sha256 } from '../../server/intake/amqp/job-taker.ts';
-import { deadLetterId } from '../../server/intake/amqp/dead-letter.ts';
-import type { Commit } from '../history.ts';
-import { taskQueue } from '../task-requests.ts';
-import type { MessageEvent } from '../world/broker/broker-parts.ts';
-import type { Checker, Facts, TaskMessageFacts } from './checker.ts';
+import { fingerprint } from '../../../base/hash.ts';
+import type { Task } from '../../../api/resources/task.ts';
+import { sha256 } from '../../../server/intake/amqp/job-taker.ts';
+import { deadLetterId } from '../../../server/intake/amqp/dead-letter.ts';
+import type { Commit } from '../../history.ts';
+import { taskQueue } from '../../task-requests.ts';
+import type { MessageEvent } from '../../world/broker/broker-parts.ts';
+import type { Checker, Facts, TaskMessageFacts } from '../checker.ts';
 
 export const taskMessagesChecker = (facts: Facts): Checker =>
   facts.taskMessages === undefined ? { invariant: 4 } : new TaskMessagesChecker(facts.taskMessages);
