@@ -74,8 +74,8 @@ class AcceptedChecker implements Checker {
 
   #faultOfEvent({ before, after }: RecordEvent): string | undefined {
     if (before?.kind !== 'instance') return undefined;
-    // Those of jobs are removed by Berth itself: checkers/jobs.ts.
-    if (before.metadata.labels[jobLabel] !== undefined) return undefined;
+    // Those of jobs and workloads are removed by Berth itself: checkers/jobs.ts, checkers/workloads.ts.
+    if (before.metadata.labels[jobLabel] !== undefined || before.status.workload !== undefined) return undefined;
     const { deletesAsked } = this.#facts.intents;
     const { id, name } = before.metadata;
     const same = after?.kind === 'instance' && after.metadata.id === id ? after : undefined;

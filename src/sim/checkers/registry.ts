@@ -30,6 +30,7 @@ import { taskMessagesChecker } from './edges/task-messages.ts';
 import { toldStartChecker } from './told-start.ts';
 import { undisturbedChecker } from './undisturbed.ts';
 import { volumesChecker } from './volumes.ts';
+import { workloadsChecker } from './workloads.ts';
 
 export const checkers: readonly ((facts: Facts) => Checker)[] = [
   capacityChecker,
@@ -53,6 +54,7 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   silenceChecker,
   refusedChecker,
   volumesChecker,
+  workloadsChecker,
   jobsChecker,
   messagesChecker,
   logsChecker,

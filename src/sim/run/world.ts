@@ -323,6 +323,7 @@ export class World {
     // One seed of four has a tenant that keeps volumes, whatever else it draws.
     const keepsVolumes = this.size === 'small' && seededPrng(this.seed, 'keeps volumes').chance(1, 4);
     // And one of four a tenant that runs jobs.
+    const hasWorkloads = this.size === 'small' && seededPrng(this.seed, 'has workloads').chance(1, 4);
     const runsJobs = this.size === 'small' && seededPrng(this.seed, 'runs jobs').chance(1, 4);
     // And one of four a tenant whose token is of one project.
     const isWalled = this.size === 'small' && seededPrng(this.seed, 'is walled').chance(1, 4);
@@ -331,6 +332,7 @@ export class World {
       timeline: this.timeline,
       prng: this.prng.split(),
       ...(keepsVolumes ? { volumePrng: seededPrng(this.seed, 'volumes') } : {}),
+      ...(hasWorkloads ? { replicaPrng: seededPrng(this.seed, 'replicas') } : {}),
       ...(runsJobs ? { jobPrng: seededPrng(this.seed, 'jobs') } : {}),
       ...(isWalled ? { walledPrng: seededPrng(this.seed, 'walled') } : {}),
       ...(this.#broker

@@ -14,6 +14,7 @@ import { NewsTenant, type NewsTenantOptions } from './news-tenant.ts';
 import { Operator } from './operator.ts';
 import type { WorkloadParts } from './parts.ts';
 import { PlacementTenant } from './placement-tenant.ts';
+import { ReplicaTenant } from './replica-tenant.ts';
 import { RequestPublisher, type RequestPublisherOptions } from './request-publisher.ts';
 import { TaskPublisher, type TaskPublisherOptions } from './task-publisher.ts';
 import { TaskTenant } from './task-tenant.ts';
@@ -34,6 +35,8 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly messages?: Omit<RequestPublisherOptions, 'parts'>;
   /** The same for a tenant of the placement service. */
   readonly placementPrng?: Prng;
+  /** The same for a tenant of workloads. */
+  readonly replicaPrng?: Prng;
   /** The same for the keeper of an inventory. */
   readonly outside?: Omit<InventoryKeeperOptions, 'caller'> & { readonly prng: Prng };
   /** The same for a publisher of requests to /schedule. */
@@ -85,6 +88,8 @@ export class Workload {
     if (this.#options.walledPrng) this.#startWalled(this.#options.walledPrng);
     if (messages) this.#running.push(new RequestPublisher({ ...messages, parts: this.#parts }).run());
     this.#startEdges();
+    const { replicaPrng } = this.#options;
+    if (replicaPrng) this.#running.push(new ReplicaTenant(this.#callerOf('keeper-2', replicaPrng)).run());
     if (jobPrng) this.#running.push(new JobTenant(this.#callerOf('runner-1', jobPrng)).run());
   }
 
