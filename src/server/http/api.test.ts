@@ -78,7 +78,7 @@ describe('bad input is refused with its field, and changes nothing', () => {
       /public key/,
     ],
     ['a resource class of the system', instance({ resources: { VCPU: 4 } }), 'spec.resources.VCPU', /./],
-    ['an unknown restart policy', instance({ restartPolicy: 'Always' }), 'spec.restartPolicy', /Never, OnFailure/],
+    ['an unknown restart policy', instance({ restartPolicy: 'Sometimes' }), 'spec.restartPolicy', /Never, OnFailure/],
     ['a label with a space', instance({}, { labels: { a: 'b c' } }), 'metadata.labels.a', /./],
     [
       '10,000 labels',
