@@ -46,11 +46,20 @@ describe('order', () => {
     deliveries.failed(taken(deliveries), fail, { nowMs: 0, delayMs: 5_000 });
     expect(taken(deliveries).event.id).toBe('evt_3');
     expect(deliveries.take(4_999)).toBeUndefined();
-    expect(deliveries.nextAtMs()).toBe(5_000);
+    expect(deliveries.nextAtMs(0)).toBe(5_000);
     const again = taken(deliveries, 5_000);
     expect([again.event.id, again.attempts]).toEqual(['evt_1', 1]);
     deliveries.delivered(again, { status: 204 }, 5_000);
     expect(taken(deliveries, 5_000).event.id).toBe('evt_2');
+  });
+
+  it('waits no longer because the clock was set back', () => {
+    const deliveries = new Deliveries(fresh);
+    deliveries.read([event(1)], 1);
+    deliveries.failed(taken(deliveries), fail, { nowMs: 86_400_000, delayMs: 5_000 });
+    expect(deliveries.take(86_404_999)).toBeUndefined();
+    expect(deliveries.nextAtMs(1_000)).toBe(1_000);
+    expect(taken(deliveries, 1_000).event.id).toBe('evt_1');
   });
 
   it('goes on behind what is parked', () => {

@@ -120,8 +120,8 @@ export class Deliveries {
   }
 
   /** When a pending delivery is due next; undefined: none is. */
-  nextAtMs(): number | undefined {
-    const times = [...this.#eligible()].map(({ nextAtMs = 0 }) => nextAtMs);
+  nextAtMs(nowMs: number): number | undefined {
+    const times = [...this.#eligible()].map((each) => dueAtMs(each, nowMs));
     return times.length === 0 ? undefined : Math.min(...times);
   }
 
@@ -182,7 +182,8 @@ export class Deliveries {
   }
 
   #takePending(nowMs: number): Due | undefined {
-    for (const { event, attempts, nextAtMs = 0 } of this.#eligible()) if (nextAtMs <= nowMs) return { event, attempts };
+    for (const each of this.#eligible())
+      if (dueAtMs(each, nowMs) <= nowMs) return { event: each.event, attempts: each.attempts };
     return undefined;
   }
 
@@ -225,6 +226,11 @@ export class Deliveries {
     const gone = new Set(parked.slice(0, Math.max(0, parked.length - parkedMax)));
     if (gone.size > 0) this.#pending = this.#pending.filter((each) => !gone.has(each));
   }
+}
+
+/** At once when its last attempt is in the future: the clock was set back, and would have it wait for that long, too. */
+function dueAtMs({ nextAtMs = 0, lastAtMs = 0 }: PendingDelivery, nowMs: number): number {
+  return lastAtMs > nowMs ? nowMs : nextAtMs;
 }
 
 /** In the order of revisions. */

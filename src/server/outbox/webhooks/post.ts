@@ -1,7 +1,7 @@
 // Sends one message to a receiver. No redirects, bounded in time and in what is read; a receiver that drips is cut off.
 
-import { request as httpRequest } from 'node:http';
-import { request as httpsRequest } from 'node:https';
+import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { Clock } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 import { portOf, type ReceiverGuard } from './receiver-guard.ts';
@@ -28,25 +28,33 @@ const timeoutMs = 20_000;
 const answerBytesMax = 65_536;
 const headerBytesMax = 16_384;
 
+/** As Node's own, which other parts of the process use: a connection of theirs is to an address that was not checked. */
+const agentOptions = { keepAlive: true, scheduling: 'lifo', timeout: 5_000 } as const;
+
+interface Sending {
+  readonly guard: ReceiverGuard;
+  readonly clock: Clock;
+  readonly http: HttpAgent;
+  readonly https: HttpsAgent;
+}
+
 export function createPost(guard: ReceiverGuard, clock: Clock): Post {
+  const sending = { guard, clock, http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) };
   return async (call) => {
     try {
-      return await send(call, guard.checkedUrl(call.url), { guard, clock });
+      return await send(call, guard.checkedUrl(call.url), sending);
     } catch (error) {
       return { error: describeError(error).slice(0, 200) };
     }
   };
 }
 
-function send(
-  { headers, body, signal }: PostCall,
-  url: URL,
-  { guard, clock }: { readonly guard: ReceiverGuard; readonly clock: Clock },
-): Promise<Posted> {
+function send({ headers, body, signal }: PostCall, url: URL, { guard, clock, http, https }: Sending): Promise<Posted> {
   const secure = url.protocol === 'https:';
   return new Promise((resolve, reject) => {
     const outgoing = (secure ? httpsRequest : httpRequest)(url, {
       method: 'POST',
+      agent: secure ? https : http,
       headers: { ...headers, 'content-length': Buffer.byteLength(body) },
       lookup: guard.lookupFor(url),
       maxHeaderSize: headerBytesMax,

@@ -228,7 +228,7 @@ export class WebhookSender {
   #setTimer(): void {
     this.#timer?.cancel();
     const { clock } = this.#parts.decider;
-    const nextAtMs = this.#isBehind ? clock.nowMs() + behindMs : this.#deliveries.nextAtMs();
+    const nextAtMs = this.#isBehind ? clock.nowMs() + behindMs : this.#deliveries.nextAtMs(clock.nowMs());
     if (nextAtMs === undefined) return;
     const delayMs = Math.min(Math.max(nextAtMs - clock.nowMs(), 10), 3_600_000);
     this.#timer = clock.setTimer(delayMs, () => this.wake(), { background: true });

@@ -108,6 +108,22 @@ describe('a webhook', () => {
     await expect.poll(reasons).toEqual(['A', 'B', 'C']);
   });
 
+  it('that answers 500 for an hour gets everything afterwards, in order', async () => {
+    answer = { error: 'the receiver answered 500', status: 500 };
+    await putEvents(decider, ['A', 'B', 'C']);
+    for (let minute = 0; minute < 60; minute++) {
+      clock.advance(60_000);
+      await expect.poll(() => webhooks.webhooks().backlogs[0]?.waiting).toBe(3);
+    }
+    answer = { status: 204 };
+    clock.advance(3 * 3_600_000);
+    await expect.poll(reasons).toEqual(['A', 'B', 'C']);
+    const { outcomes } = webhooks.webhooks();
+    expect([outcomes.delivered, outcomes.parked]).toEqual([3, 0]);
+    expect(outcomes.failed).toBeGreaterThanOrEqual(3);
+    expect(outcomes.failed).toBeLessThanOrEqual(5);
+  });
+
   it('is measured', async () => {
     await putEvents(decider, ['A']);
     await expect.poll(reasons).toEqual(['A']);
