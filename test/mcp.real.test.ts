@@ -146,13 +146,16 @@ describe('what a caller may do', () => {
 
   it('needs a token, and no page of another site has one', async () => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'server/discover', params: {} });
-    const post = async (headers: Record<string, string>): Promise<number> => {
+    const send = (headers: Record<string, string>) => {
       const sent = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers };
-      return (await fetch(`${server.url}/mcp`, { method: 'POST', body, headers: sent })).status;
+      return fetch(`${server.url}/mcp`, { method: 'POST', body, headers: sent });
     };
     const authorization = `Bearer ${viewer}`;
-    expect(await post({})).toBe(401);
-    expect(await post({ authorization, origin: 'https://evil.example' })).toBe(403);
+    const without = await send({});
+    expect([without.status, without.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+    expect((await send({ authorization, origin: 'https://evil.example' })).status).toBe(403);
+    // Without a provider there is none to be sent to.
+    expect((await fetch(`${server.url}/.well-known/oauth-protected-resource/mcp`)).status).toBe(404);
     expect((await fetch(`${server.url}/mcp`, { headers: { authorization } })).status).toBe(405);
   });
 

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -50,7 +50,11 @@ async function startWorld(settings: Partial<InventorySettings> = {}) {
     settings: { ...noInventorySettings, ...settings },
   });
   inventories.lead();
-  const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+  /** What is under way goes on, files included: they are read by other threads, in the order in which they were asked for. */
+  const settle = async () => {
+    await stat(tmpdir());
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  };
   const { cache } = decider;
   return {
     ...{ server, world, asked, authorizations, clock, inventories },
