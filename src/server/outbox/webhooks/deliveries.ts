@@ -40,6 +40,8 @@ export class Deliveries {
   #readAtMs: number;
   #asked: number;
   #failingSinceMs: number | undefined;
+  /** In a row, since this process began to send. */
+  failures = 0;
   /** Something is not written down yet. */
   dirty = false;
 
@@ -129,6 +131,7 @@ export class Deliveries {
     const attempts = (this.#inFlight.get(event.id)?.attempts ?? 0) + 1;
     this.#settle(event.id);
     this.#failingSinceMs = undefined;
+    this.failures = 0;
     this.#delivered = [
       ...this.#delivered,
       {
@@ -145,6 +148,7 @@ export class Deliveries {
     this.#inFlight.delete(event.id);
     this.dirty = true;
     this.#failingSinceMs ??= nowMs;
+    this.failures += 1;
     const next: PendingDelivery = {
       event,
       attempts: attempts + 1,

@@ -36,6 +36,8 @@ const writeMs = 1_000;
 const positionMs = 900_000;
 /** A receiver that takes nothing for so long is disabled. */
 const failingMsMax = 5 * 86_400_000;
+/** And not before so many failures in a row: a clock that jumps ahead makes five days of a moment. */
+const failuresMin = 10;
 /** How soon it looks again when not all could be read. */
 const behindMs = 100;
 /** Events read at a time. */
@@ -188,7 +190,8 @@ export class WebhookSender {
     log.debug('a webhook was not delivered', { webhook: `${project}/${name}`, event: due.event.id, why: posted.error });
     const since = this.#deliveries.failingSinceMs ?? nowMs;
     if (posted.status === 410) await this.#disable('the receiver answered 410: it is gone');
-    else if (nowMs - since > failingMsMax) await this.#disable(`every attempt has failed for 5 days: ${posted.error}`);
+    else if (nowMs - since > failingMsMax && this.#deliveries.failures >= failuresMin)
+      await this.#disable(`every attempt has failed for 5 days: ${posted.error}`);
   }
 
   async #post(webhook: Webhook, event: CloudEvent): Promise<Posted> {

@@ -124,6 +124,18 @@ describe('a webhook', () => {
     expect(outcomes.failed).toBeLessThanOrEqual(5);
   });
 
+  it('is disabled after days of failures, not because the clock jumped ahead', async () => {
+    answer = { error: 'the receiver answered 500', status: 500 };
+    const disabled = () => decider.cache.committed('webhook', keys.webhook('default', 'a'))?.value.status.disabled;
+    await putEvents(decider, ['A']);
+    await expect.poll(() => webhooks.webhooks().outcomes.failed).toBe(1);
+    clock.advance(6 * day);
+    await expect.poll(() => webhooks.webhooks().outcomes.failed).toBe(2);
+    expect(disabled()).toBeUndefined();
+    for (let events = 0; events < 10; events++) await putEvents(decider, ['B'], `b${events}`);
+    await expect.poll(() => disabled()?.reason).toContain('every attempt has failed for 5 days');
+  });
+
   it('is measured', async () => {
     await putEvents(decider, ['A']);
     await expect.poll(reasons).toEqual(['A']);
