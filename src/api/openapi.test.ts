@@ -6,9 +6,9 @@ import { routes } from './routes/registry.ts';
 const document = openApiDocument();
 const text = JSON.stringify(document);
 
-// Eleven kinds of resources with some 20 KB each, and the routes of their own.
-it('is below 400 KB as it is checked in', () => {
-  expect(readFileSync(new URL('../../docs/openapi.json', import.meta.url)).byteLength).toBeLessThan(560_000);
+// Nineteen kinds of resources with some 20 KB each, and the routes of their own.
+it('is below 900 KB as it is checked in', () => {
+  expect(readFileSync(new URL('../../docs/openapi.json', import.meta.url)).byteLength).toBeLessThan(900_000);
 });
 
 it('has every route of the registry once, each with its own id', () => {

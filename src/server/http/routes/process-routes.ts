@@ -9,7 +9,7 @@ import type { Metrics } from '../../metrics.ts';
 import type { Outside } from '../../outside.ts';
 import { bind } from './bind.ts';
 import type { Caller } from '../caller.ts';
-import type { Route } from '../route.ts';
+import { type Route, Written } from '../route.ts';
 
 interface ProcessParts {
   /** Undefined: it is. */
@@ -37,8 +37,15 @@ export function processRoutes({ whyNotReady, version, metrics, outside, snapshot
       headers: { 'content-type': metrics.contentType },
     })),
     bind(routes.version, () => ({ status: 200, json: { version } })),
-    bind(routes.openApi, () => ({ status: 200, json: openApiDocument() })),
+    bind(routes.openApi, () => new Written(200, openApiText(), openApiDocument)),
   ];
+}
+
+let madeOpenApiText: Uint8Array | undefined;
+
+/** Made once, when it is first asked for: it takes some 0.2 s, and everybody may ask. */
+function openApiText(): Uint8Array {
+  return (madeOpenApiText ??= Buffer.from(JSON.stringify(openApiDocument())));
 }
 
 async function* textOf(metrics: Metrics): AsyncGenerator<Uint8Array, void> {
