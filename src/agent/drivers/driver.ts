@@ -168,6 +168,8 @@ export interface Driver {
   readonly suspension?: GuestSuspension;
   /** What can be done with the volumes of its guests. Absent: they have none. */
   readonly volumes?: GuestVolumes;
+  /** Its guests can have folders of the host, as their containers ask for. */
+  readonly mounts?: true;
   /** The ways into its guests while they run. */
   readonly access?: GuestAccess;
   /**

@@ -1,7 +1,8 @@
 // What the agent reports of its host beside guests and volumes: its drivers, its images, and what is on it without an assignment.
 
 import { unknownGuestsMax } from '../../api/agent-protocol.ts';
-import type { HostDriver, HostImage } from '../../api/resources/host.ts';
+import type { DriverOffer, HostDriver, HostImage } from '../../api/resources/host.ts';
+import { driverFacts } from '../../api/driver-facts.ts';
 import { describeError } from '../../base/log.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { awaitWithin } from '../host/await-within.ts';
@@ -27,12 +28,22 @@ async function fingerprintOf({ options, recovery, stopping }: AgentParts, driver
       ...seen,
       ...(driver.suspension === undefined ? {} : { suspends: true }),
       ...(options.runs === undefined || driver.access?.openRunner === undefined ? {} : { runs: true }),
+      ...offersOf(driver),
       ...(reason === undefined ? {} : { reason: reason.slice(0, 1024) }),
       ...(version === undefined ? {} : { version: version.slice(0, 128) }),
     };
   } catch (error) {
     return { name, available: false, reason: describeError(error).slice(0, 1024) };
   }
+}
+
+/** What the kind of driver can have at all, and this one has. */
+function offersOf({ name, access, mounts }: Driver): { readonly offers?: DriverOffer[] } {
+  const ways = { tcp: access?.reach, http: access?.dial, exec: access?.exec, image: access?.imageHealth };
+  const kinds = driverFacts.find((each) => each.name === name)?.checks ?? [];
+  const checks = kinds.filter((kind) => ways[kind] !== undefined);
+  const offers: DriverOffer[] = mounts === true ? [...checks, 'mounts'] : checks;
+  return offers.length === 0 ? {} : { offers };
 }
 
 /** Before the first sync of a session, which volumes are unknown cannot be told. */

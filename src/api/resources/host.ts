@@ -1,5 +1,6 @@
 // Host: a machine that runs guests. Operators write `spec`; the agent reports, and the control plane derives, `status`.
 
+import { attemptKinds } from './check.ts';
 import { type Static, Type } from 'typebox';
 import { Accelerator } from './guest.ts';
 import { AllocationRatios, ChildProviders, Taint, Trait } from './host-rules.ts';
@@ -70,6 +71,10 @@ export const HostSpec = Type.Object(
 );
 export type HostSpec = Static<typeof HostSpec>;
 
+/** What an agent can give to guests of a driver; agents of earlier versions say nothing. */
+const driverOffers = [...attemptKinds, 'mounts'] as const;
+export type DriverOffer = (typeof driverOffers)[number];
+
 export const HostDriver = Type.Object(
   {
     name: Name,
@@ -82,6 +87,13 @@ export const HostDriver = Type.Object(
       Type.Boolean({
         description:
           'its guests can run the program of a job; default: they cannot, as with agents of earlier versions',
+      }),
+    ),
+    offers: Type.Optional(
+      Type.Array(Type.Enum([...driverOffers]), {
+        maxItems: 16,
+        description:
+          'kinds of health checks, and mounts of containers; default: none, as with agents of earlier versions',
       }),
     ),
   },

@@ -18,6 +18,7 @@ export type AskingSpec = Pick<
   readonly containers?: InstanceSpec['containers'] | undefined;
   readonly volumes?: InstanceSpec['volumes'] | undefined;
   readonly run?: InstanceSpec['run'] | undefined;
+  readonly checks?: InstanceSpec['checks'] | undefined;
   /** Of a task only. */
   readonly ttlMs?: number;
 };

@@ -3,6 +3,8 @@
 // cache changes no answer.
 
 import { isContainerImage } from '../../api/container-image.ts';
+import { attemptKinds } from '../../api/resources/check.ts';
+import type { DriverOffer } from '../../api/resources/host.ts';
 import type { HostRule, Preference, Toleration, TraitRules } from '../../api/resources/host-rules.ts';
 import { type ImageSpec, imageKey } from '../../api/resources/image.ts';
 import type { Labels } from '../../api/resources/metadata.ts';
@@ -34,6 +36,8 @@ export interface HostTerms {
   readonly volumesOn?: readonly string[] | undefined;
   /** It has a program to run, which not every driver can give its guests. */
   readonly runs?: true | undefined;
+  /** What its host's agent and driver must be able to give its guest; absent: nothing that is not common. */
+  readonly needs?: readonly DriverOffer[] | undefined;
   /** Hosts without an agent may take it: it is a task, and some host is such a one. */
   readonly outside?: true | undefined;
   /** Set only when some host is dedicated to the project, so that all other projects share their verdicts. */
@@ -59,9 +63,19 @@ export function hostTermsOf(
     dedicated: placement.dedicated || undefined,
     volumesOn: spec.volumes && asksOf(volumesOf(snapshot, { project, volumes: spec.volumes })).hosts,
     runs: spec.run === undefined ? undefined : true,
+    needs: needsOf(spec),
     outside: mayGoOutside(snapshot, spec) || undefined,
     project: ownerOf(snapshot, project),
   };
+}
+
+function needsOf({ checks, containers }: AskingSpec): DriverOffer[] | undefined {
+  const needs = new Set<DriverOffer>();
+  for (const check of Object.values(checks ?? {}))
+    for (const kind of attemptKinds) if (check[kind] !== undefined) needs.add(kind);
+  if (containers?.some(({ mounts, stopGraceMs }) => mounts !== undefined || stopGraceMs !== undefined) === true)
+    needs.add('mounts');
+  return needs.size === 0 ? undefined : [...needs].sort();
 }
 
 /** Only room without a guest: hosts of an inventory run none of ours. */

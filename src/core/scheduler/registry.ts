@@ -31,6 +31,7 @@ import { tightFit } from './plugins/tight-fit.ts';
 import { traits } from './plugins/traits.ts';
 import { unknownGuest } from './plugins/unknown-guest.ts';
 import { idleness, utilization } from './plugins/utilization.ts';
+import { offers } from './plugins/guests/offers.ts';
 import { runs } from './plugins/guests/runs.ts';
 import { volumes } from './plugins/guests/volumes.ts';
 
@@ -49,6 +50,7 @@ export const hostPlugins: readonly HostPlugin[] = [
   driver,
   volumes,
   runs,
+  offers,
   preferences,
   softTaints,
   avoidHosts,

@@ -43,6 +43,7 @@ export function createContainerDriver(options: ContainerDriverOptions): Driver {
   });
   return {
     ...driver,
+    mounts: true,
     create: (spec, signal) => driver.create(withContainers(spec), signal),
     async close() {
       await driver.close();
