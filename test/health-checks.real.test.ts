@@ -163,7 +163,7 @@ describe('the checks of virtual machines', () => {
 
   it('a published port counts only once the guest itself answers there', async () => {
     await fleet.client.create('instance', {
-      metadata: { name: 'web' },
+      metadata: { name: 'page' },
       spec: {
         ...{ image: 'tiny', cpus: 1, memoryMiB: 128, stopGraceMs: 1000 },
         userData: '#!/bin/sh\n( while ! test -e /tmp/open; do sleep 0.1; done; httpd -p 8080 -h /var/www ) &\n',
@@ -171,19 +171,19 @@ describe('the checks of virtual machines', () => {
         checks: { readiness: { tcp: { port: 8080 }, periodMs: 1000, failures: 2 } },
       },
     });
-    const shut = await fleet.until('web', (each) => readyCondition(each)?.message.includes('failed') === true);
+    const shut = await fleet.until('page', (each) => readyCondition(each)?.message.includes('failed') === true);
     expect(shut.status).toMatchObject({ phase: 'Running', guest: { ready: false } });
     // The guest has booted, and port 80 answers; port 8080 still does not.
-    await fleet.client.replace('instance', 'web', {
+    await fleet.client.replace('instance', 'page', {
       ...shut,
       spec: { ...shut.spec, checks: { readiness: { http: { port: 80 }, periodMs: 1000 } } },
     });
-    await fleet.until('web', ({ status }) => status.guest?.ready === true);
-    const open = await fleet.client.get('instance', 'web');
-    await fleet.client.replace('instance', 'web', {
+    await fleet.until('page', ({ status }) => status.guest?.ready === true);
+    const open = await fleet.client.get('instance', 'page');
+    await fleet.client.replace('instance', 'page', {
       ...open,
       spec: { ...open.spec, checks: { readiness: { tcp: { port: 8080 }, periodMs: 1000, failures: 2 } } },
     });
-    await fleet.until('web', ({ status }) => status.guest?.ready === false);
+    await fleet.until('page', ({ status }) => status.guest?.ready === false);
   });
 });
