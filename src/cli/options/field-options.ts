@@ -58,6 +58,7 @@ export const fieldRows: readonly Row[] = [
   row('spec.placement.query', '--query'),
   row('spec.ttlMs', ['--for', '--ttl', '<duration>']),
   row('spec.expiresAtMs', '--expires'),
+  row('spec.stopGraceMs', ['--stop-grace', '--grace'], { unit: 'ms' }),
   row('spec.protected', '--protect'),
   // Instances.
   row('spec.ports', '--publish', values),
