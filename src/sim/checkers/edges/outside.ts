@@ -52,7 +52,9 @@ class OutsideChecker implements Checker {
       return `instance ${after.metadata.name} was bound to ${after.status.host}, a host of another system`;
     if (after?.kind !== 'allocation' || !this.#isOutside(after.host)) return undefined;
     const { consumer, host } = after;
-    return consumer.kind === 'task' ? this.#faultOfRoom(host) : `${consumer.kind} ${consumer.id} holds room on ${host}`;
+    return consumer.kind === 'task'
+      ? this.#faultOfRoom(host)
+      : `${consumer.kind ?? 'instance'} ${consumer.id} holds room on ${host}`;
   }
 
   #isOutside(host: string | undefined): boolean {
