@@ -30,7 +30,7 @@ const held = (id: string, VCPU: number, kind: { readonly kind?: 'task' } = { kin
   host: 'node-1',
   consumer: { ...kind, id, incarnation: 1, project: 'default', name: id },
   amounts: { p: { VCPU } },
-  ports: [],
+  driver: '',
 });
 
 describe('a host of another system', () => {
