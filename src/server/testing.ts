@@ -30,6 +30,7 @@ import { LimitsConfig } from './limits/limits-config.ts';
 import { RequestLimits } from './limits/request-limits.ts';
 import { Query } from './http/route.ts';
 import { type Server, startControlPlane } from './server.ts';
+import type { SpareMeans } from './spares/provisioners/index.ts';
 
 /** A store for several control planes, or to make fail. */
 export function testStore(): Store {
@@ -51,6 +52,7 @@ export async function startTestServer(
     forges?: ForgeParts;
     audit?: AuditSettings;
     login?: LoginParts;
+    spares?: SpareMeans;
   } = {},
 ) {
   const store = options.store ?? createMemoryStore();
@@ -72,6 +74,7 @@ export async function startTestServer(
     ...(options.audit === undefined ? {} : { audit: options.audit }),
     ...(options.forges === undefined ? {} : { forges: options.forges }),
     ...(options.login === undefined ? {} : { login: options.login }),
+    ...(options.spares === undefined ? {} : { spares: options.spares }),
     mint: minting(randomSecret),
     version: 'test',
     name: 'server', // one that is started while another runs takes over at once
