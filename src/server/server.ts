@@ -147,7 +147,9 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const unusual = parts.buggify ? { buggify: parts.buggify } : {};
   const cache = new Cache(() => clock.monotonicMs());
   const committer = new Committer({ store, cache, log, ...unusual });
-  const decider: Decider = { cache, committer, clock, prng, policy, ...unusual };
+  const provisioners = parts.spares && [...parts.spares.provisioners.keys()];
+  const known = provisioners === undefined ? policy : { ...policy, provisioners };
+  const decider: Decider = { cache, committer, clock, prng, policy: known, ...unusual };
   const loop = new ControlLoop({ decider, store, controllers, log });
   await loop.start();
   const open = async () => {

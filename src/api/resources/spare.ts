@@ -75,12 +75,19 @@ export const SpareSpec = Type.Object(
       description: 'how long it is held, counted from when it is ready',
     }),
     whenFull: Type.Optional(Type.Enum(['wait', 'fail'], { description: 'while no host has room; default: fail' })),
+    waitMs: Type.Optional(
+      Type.Integer({
+        minimum: 1_000,
+        maximum: 30 * 24 * 3_600_000,
+        description: 'with whenFull wait: it fails when no host has room in this time; default: one day',
+      }),
+    ),
     attemptsMax: Type.Integer({ default: 3, minimum: 1, maximum: 20, description: 'how often it is provisioned' }),
     provisionMs: Type.Integer({
       default: 3_600_000,
       minimum: 1_000,
       maximum: 86_400_000,
-      description: 'an attempt that takes longer counts as failed',
+      description: 'making it takes longer: it fails and is released; releasing it takes longer: that is tried again',
     }),
   },
   closed,
@@ -107,6 +114,9 @@ export type SparePhase = Static<typeof SparePhase>;
 export function isEnded(phase: SparePhase): boolean {
   return phase === 'Released' || phase === 'Failed';
 }
+
+/** How long one waits for room that may. */
+export const waitMsDefault = 24 * 3_600_000;
 
 /** The provisioner that needs no configuration: an instance of ours. */
 export const builtInProvisioner = 'vm';

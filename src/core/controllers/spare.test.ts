@@ -5,7 +5,9 @@ import type { SpareSpec } from '../../api/resources/spare.ts';
 import { reportSpare, type SpareReport } from '../operations/spares/report-spare.ts';
 import { createSpare, releaseSpare } from '../operations/spares/spare.ts';
 import { deleteTask } from '../operations/task.ts';
+import type { Cache } from '../state/cache.ts';
 import { keys } from '../state/keys.ts';
+import type { AnyRecord } from '../state/records.ts';
 import { commitPlan, testCache, testContext, testHost, testImage, testSpare } from '../testing.ts';
 import { garbage } from './garbage.ts';
 import { spare } from './spare.ts';
@@ -15,9 +17,15 @@ const key = keys.spare('default', 'metal-1');
 const ready = { tcp: { port: 22 }, timeoutMs: 60_000, periodMs: 5_000 };
 
 class Scene {
-  readonly cache = testCache([testImage(), ...testHost('h1', { capacity: { VCPU: 4, MEMORY_MB: 4096 } })]);
+  cache = testCache([testImage(), ...testHost('h1', { capacity: { VCPU: 4, MEMORY_MB: 4096 } })]);
   #nowMs = 1_000_000;
   readonly #ctx = testContext();
+  readonly #isKilled: boolean;
+
+  /** `isKilled`: after each commit another process takes over, with nothing but the records. */
+  constructor(isKilled = false) {
+    this.#isKilled = isKilled;
+  }
 
   get ctx() {
     return { ...this.#ctx, nowMs: this.#nowMs };
@@ -39,6 +47,7 @@ class Scene {
           if (plan.changes.length === 0) continue;
           changed = true;
           commitPlan(this.cache, plan);
+          if (this.#isKilled) this.cache = reloaded(this.cache);
         }
     }
     return this;
@@ -85,6 +94,13 @@ class Scene {
   }
 }
 
+const kinds = ['image', 'host', 'provider', 'allocation', 'task', 'spare', 'event'] as const;
+
+function reloaded(cache: Cache): Cache {
+  const entries = kinds.flatMap((kind): { revision: number; value: AnyRecord }[] => [...cache.list(kind)]);
+  return testCache(entries.toSorted((a, b) => a.revision - b.revision).map(({ value }) => value));
+}
+
 describe('a spare', () => {
   it('is made, asked, held and released', () => {
     const scene = new Scene().create({ ready, ttlMs: 60_000 });
@@ -112,6 +128,32 @@ describe('a spare', () => {
     const scene = new Scene().create({ cpus: 5, whenFull: 'wait' });
     expect(scene.status?.phase).toBe('Pending');
     expect(scene.release().status?.phase).toBe('Released');
+  });
+
+  it('fails when the wait for room takes too long', () => {
+    const scene = new Scene().create({ cpus: 5, whenFull: 'wait', waitMs: 60_000 });
+    expect(scene.after(59_999).status?.phase).toBe('Pending');
+    expect(scene.after(1).status?.phase).toBe('Failed');
+    expect(scene.said).toBe('No available nodes: 0 of 1 host: 1 InsufficientCpu');
+    expect([...scene.cache.list('task')].map(({ value }) => value.status.phase)).toEqual(['Expired']);
+  });
+
+  it('keeps its room for longer than a task is held', () => {
+    const day = 24 * 3_600_000;
+    const scene = new Scene().create({ ttlMs: 30 * day, provisionMs: day }).after(day / 2);
+    scene.report({ is: 'provisioned' }).after(30 * day - 1);
+    expect([scene.status?.phase, scene.used]).toEqual(['Ready', 2]);
+    expect(scene.after(1).status?.phase).toBe('Releasing');
+    expect(scene.report({ is: 'released' }).used).toBe(0);
+  });
+
+  it('is released again when that takes too long', () => {
+    const scene = new Scene().create().report({ is: 'provisioned' }).release().after(600_000);
+    expect([scene.status?.phase, scene.said]).toEqual([
+      'Releasing',
+      'attempt 1 failed: it was not released within 600 s; it is tried again',
+    ]);
+    expect(scene.after(300_000).status).toMatchObject({ phase: 'Releasing', attempt: 2 });
   });
 
   it('is tried again later, and undone after the last attempt', () => {
@@ -159,7 +201,7 @@ describe('a spare', () => {
     const scene = new Scene().create({ ready });
     act(scene);
     expect([scene.status?.phase, scene.said]).toEqual([phase, expect.stringContaining(said)]);
-    expect(scene.used).toBe(phase === 'Released' ? 0 : 2);
+    expect(scene.used).toBe(phase === 'Released' || phase === 'Failed' ? 0 : 2);
   });
 
   it('is undone when its room is lost', () => {
@@ -181,6 +223,17 @@ describe('a spare', () => {
     expect([scene.status?.phase, scene.used]).toEqual(['Unknown', 2]);
     expect(scene.release().status).toMatchObject({ phase: 'Releasing', attempt: 1 });
     expect(scene.release(true).status?.phase).toBe('Released');
+  });
+
+  it('goes on from what is written, whenever the one that decides is killed', () => {
+    const life = (reload: boolean) => {
+      const scene = new Scene(reload).create({ ready, attemptsMax: 2 });
+      scene.report({ is: 'failed', why: 'no power' }).after(300_000);
+      scene.report({ is: 'provisioned' }).report({ is: 'ready', message: 'it answers' }).after(60_000);
+      return [...scene.report({ is: 'released' }).events, scene.status?.phase, scene.used];
+    };
+    expect(life(true)).toEqual(life(false));
+    expect(life(true).at(-2)).toBe('Released');
   });
 
   it('is one of those that fit, when many are asked for at once', () => {

@@ -6,7 +6,7 @@
 //                                  Unknown: nobody can tell what became of a step; a person looks and releases it
 
 import type { Instance } from '../../api/resources/instance.ts';
-import { isEnded, type Spare } from '../../api/resources/spare.ts';
+import { isEnded, type Spare, waitMsDefault } from '../../api/resources/spare.ts';
 import { deleteInstance } from '../operations/instance.ts';
 import {
   begun,
@@ -17,11 +17,13 @@ import {
   taskNameOf,
   taskOf,
 } from '../operations/spares/spare-change.ts';
+import { failedAttempt } from '../operations/spares/report-spare.ts';
 import { conditionOf } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
-import { emptyPlan, type Plan } from '../state/plan.ts';
-import { defineView, type Entry, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
+import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { sparesOf } from '../state/spares.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
 /** Timers are limited to 24 days; longer waits wake up in between. */
@@ -34,7 +36,7 @@ export const spare: Controller = {
     if (kind === 'spare') return after === null ? [] : [key];
     const held = after ?? before;
     const id = held?.kind === 'task' || held?.kind === 'instance' ? held.metadata.id : '';
-    const owner = sparesIn(snapshot).holding(id);
+    const owner = sparesOf(snapshot).heldBy(id);
     return owner === undefined ? [] : [owner];
   },
   keys: (snapshot) => keysOfKind(snapshot, 'spare'),
@@ -64,12 +66,27 @@ function ofTask(snapshot: Snapshot, entry: Entry<Spare>, ctx: Context): Plan {
       ...(status.phase === 'Pending' ? begin(entry, task.value.status.host, ctx) : step(entry, ctx)),
       conditions,
     };
-  if (task?.value.status.phase === 'Pending') return emptyPlan;
   const why = task ? conditionOf(task.value.status.conditions, 'Scheduled')?.message : 'its task was deleted';
+  if (task?.value.status.phase === 'Pending') return { ...waiting(snapshot, entry, why ?? '', ctx), conditions };
   const failure = { reason: 'RoomLost', message: `its room is gone: ${why}`, isWarning: true };
   if (status.phase !== 'Pending') return { changes: releasing(entry, failure, ctx), conditions };
-  const noRoom = { ...entry.value, status: { ...status, failure: `No available nodes: ${why}` } };
-  return { changes: ended(snapshot, { ...entry, value: noRoom }, ctx), conditions };
+  return { changes: noRoom(snapshot, entry, why ?? '', ctx), conditions };
+}
+
+/** Nothing was made yet. */
+function noRoom(snapshot: Snapshot, entry: Entry<Spare>, why: string, ctx: Context): readonly Change[] {
+  const failure = `No available nodes: ${why}`;
+  if (entry.value.status.instance !== undefined)
+    return releasing(entry, { reason: 'NoRoom', message: failure, isWarning: true }, ctx);
+  const failed = { ...entry.value, status: { ...entry.value.status, failure } };
+  return ended(snapshot, { ...entry, value: failed }, ctx);
+}
+
+/** For room, when it may. */
+function waiting(snapshot: Snapshot, entry: Entry<Spare>, why: string, ctx: Context): Plan {
+  const { metadata, spec } = entry.value;
+  const leftMs = metadata.createdAtMs + (spec.waitMs ?? waitMsDefault) - ctx.nowMs;
+  return leftMs > 0 ? again(leftMs) : { changes: noRoom(snapshot, entry, why, ctx) };
 }
 
 /** One that is an instance of ours. */
@@ -92,7 +109,9 @@ function ofInstance(snapshot: Snapshot, entry: Entry<Spare>, ctx: Context): Plan
       conditions,
     };
   const { host, guest, phase } = instance.value.status;
-  if (status.phase === 'Pending') return host === undefined ? emptyPlan : { ...begin(entry, host, ctx), conditions };
+  if (status.phase === 'Pending' && host === undefined)
+    return { ...withoutRoom(snapshot, entry, instance.value, ctx), conditions };
+  if (status.phase === 'Pending') return { ...begin(entry, host, ctx), conditions };
   if (status.phase === 'Provisioning' && phase === 'Running' && guest?.ready) {
     const { address } = guest;
     return {
@@ -101,6 +120,13 @@ function ofInstance(snapshot: Snapshot, entry: Entry<Spare>, ctx: Context): Plan
     };
   }
   return { ...step(entry, ctx), conditions };
+}
+
+function withoutRoom(snapshot: Snapshot, entry: Entry<Spare>, { status }: Instance, ctx: Context): Plan {
+  const { reason, message = '' } = conditionOf(status.conditions, 'Scheduled') ?? {};
+  const isFull = reason === 'Unschedulable' || reason === 'CapacityMap' || reason === 'ConcurrencyLimit';
+  if (isFull && entry.value.spec.whenFull !== 'wait') return { changes: noRoom(snapshot, entry, message, ctx) };
+  return waiting(snapshot, entry, message, ctx);
 }
 
 function whyLost({ metadata, status }: Instance): string | undefined {
@@ -156,7 +182,7 @@ function step(entry: Entry<Spare>, ctx: Context): Plan {
 function nextAttempt(entry: Entry<Spare>, ctx: Context): Plan {
   const { status } = entry.value;
   const { attemptAtMs, nextAttemptAtMs } = status;
-  if (nextAttemptAtMs === undefined && attemptAtMs !== undefined) return emptyPlan;
+  if (nextAttemptAtMs === undefined && attemptAtMs !== undefined) return overdueRelease(entry, attemptAtMs, ctx);
   const leftMs = (nextAttemptAtMs ?? 0) - ctx.nowMs;
   if (leftMs > 0) return again(leftMs);
   const next = begun(status, ctx);
@@ -164,31 +190,14 @@ function nextAttempt(entry: Entry<Spare>, ctx: Context): Plan {
   return { changes: spareChange(entry, next, news, ctx) };
 }
 
+/** A release may be repeated, so that one that takes too long is tried again. */
+function overdueRelease(entry: Entry<Spare>, attemptAtMs: number, ctx: Context): Plan {
+  const { provisionMs } = entry.value.spec;
+  const leftMs = attemptAtMs + provisionMs - ctx.nowMs;
+  if (leftMs > 0) return again(leftMs);
+  return { changes: failedAttempt(entry, { why: `it was not released within ${provisionMs / 1_000} s` }, ctx) };
+}
+
 function again(afterMs: number): Plan {
   return { changes: [], requeueAfterMs: Math.min(afterMs, sleepMsMax) };
 }
-
-/** By the id of the task that holds its room, or of the instance that it is. */
-class Spares implements View {
-  readonly #byHolder = new Map<string, string>();
-
-  constructor(snapshot: Snapshot) {
-    for (const { key, value } of snapshot.list('spare')) this.#byHolder.set(holderOf(value), key);
-  }
-
-  holding(id: string): string | undefined {
-    return this.#byHolder.get(id);
-  }
-
-  apply({ kind, key, before, after }: RecordChange): void {
-    if (kind !== 'spare') return;
-    if (before?.kind === 'spare') this.#byHolder.delete(holderOf(before));
-    if (after?.kind === 'spare') this.#byHolder.set(holderOf(after), key);
-  }
-}
-
-function holderOf({ status }: Spare): string {
-  return status.task ?? status.instance ?? '';
-}
-
-const sparesIn = defineView((snapshot) => new Spares(snapshot));

@@ -14,6 +14,7 @@ import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
+import { sparesOf } from '../state/spares.ts';
 import { tasksOf } from '../state/tasks.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 import { mayMakeRoom } from './placement.ts';
@@ -39,9 +40,11 @@ export const task: Controller = {
     switch (phase) {
       case 'Pending':
         return placeTask(snapshot, entry, ctx);
-      case 'Placed':
-        if (ctx.nowMs >= heldUntilMs) return expire(snapshot, entry, ctx);
-        return failWithItsHost(snapshot, entry, ctx) ?? again(heldUntilMs - ctx.nowMs);
+      case 'Placed': {
+        const leftMs = isOfSpare(snapshot, entry.value) ? sleepMsMax : heldUntilMs - ctx.nowMs;
+        if (leftMs <= 0) return expire(snapshot, entry, ctx);
+        return failWithItsHost(snapshot, entry, ctx) ?? again(leftMs);
+      }
       case 'Expired':
       case 'Failed': {
         const leftMs = endedAtMs + ctx.policy.tasksKeptMs - ctx.nowMs;
@@ -55,6 +58,11 @@ export const task: Controller = {
 function givesUpRoom({ before, after }: RecordChange): boolean {
   const kept = before?.kind === 'instance' ? before.status.nomination?.host : undefined;
   return kept !== undefined && !(after?.kind === 'instance' && after.status.nomination?.host === kept);
+}
+
+/** A spare says itself when its room is released. */
+function isOfSpare(snapshot: Snapshot, { metadata }: Task): boolean {
+  return sparesOf(snapshot).heldBy(metadata.id) !== undefined;
 }
 
 function again(afterMs: number): Plan {

@@ -12,6 +12,8 @@ export interface Policy {
   readonly restartDelayMs: number;
   /** Restarts in a row double the delay up to this. */
   readonly restartDelayMsMax: number;
+  /** Names of the provisioners of spares, besides the built-in one; absent: not known here. */
+  readonly provisioners?: readonly string[];
   /** How long events and idempotency records are kept. */
   readonly eventsKeptMs: number;
   readonly idempotencyKeptMs: number;

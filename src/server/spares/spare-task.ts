@@ -70,7 +70,9 @@ export class SpareTask {
     const provisioner = this.#parts.provisioners.get(spare.spec.provisioner);
     if (provisioner === undefined) {
       const why = `no server has a provisioner "${spare.spec.provisioner}" in its configuration`;
-      return { is: 'failed', why, refused: true };
+      const { attempt, phase } = step;
+      const isFirst = phase === 'Provisioning' && attempt === 1 && !this.#parts.resumed;
+      return isFirst ? { is: 'refused', why } : { is: 'failed', why, refused: true };
     }
     return step.phase === 'Releasing' ? this.#released(provisioner) : this.#provisioned(provisioner);
   }

@@ -3,7 +3,7 @@
 import type { Spare, SparePhase, SpareStatus } from '../../../api/resources/spare.ts';
 import { backoffMs } from '../../../base/backoff.ts';
 import type { Context } from '../../state/context.ts';
-import { emptyPlan, type Plan } from '../../state/plan.ts';
+import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 import { ended, provisioned, ready, releasing, spareChange, type SpareNews } from './spare-change.ts';
 
@@ -19,6 +19,8 @@ export type SpareReport =
   | { readonly is: 'provisioned'; readonly address?: string; readonly name?: string }
   | { readonly is: 'ready'; readonly message: string }
   | { readonly is: 'released' }
+  /** Nothing was begun, so nothing is undone. */
+  | { readonly is: 'refused'; readonly why: string }
   /** `refused`: another attempt would fail too. */
   | { readonly is: 'failed'; readonly why: string; readonly refused?: true }
   /** A person must find out what became of it. */
@@ -27,6 +29,7 @@ export type SpareReport =
 const retryDelay = { delayMsMin: 1_000, delayMsMax: 300_000 };
 /** A machine that cannot be released is not left alone before this many tries: about half an hour. */
 const releaseAttemptsMax = 12;
+const failureMax = 1_024;
 
 export function reportSpare(
   snapshot: Snapshot,
@@ -40,7 +43,7 @@ export function reportSpare(
   return { plan: { changes: changesOf(snapshot, entry, report, ctx) } };
 }
 
-function changesOf(snapshot: Snapshot, entry: Entry<Spare>, report: SpareReport, ctx: Context) {
+function changesOf(snapshot: Snapshot, entry: Entry<Spare>, report: SpareReport, ctx: Context): readonly Change[] {
   const { status } = entry.value;
   switch (report.is) {
     case 'progress': {
@@ -54,11 +57,21 @@ function changesOf(snapshot: Snapshot, entry: Entry<Spare>, report: SpareReport,
       return status.phase === 'Checking' ? ready(entry, status, report.message, ctx) : [];
     case 'released':
       return status.phase === 'Releasing' ? ended(snapshot, entry, ctx) : [];
+    case 'refused':
+      return refusedStep(snapshot, entry, report.why, ctx);
     case 'unknown':
       return spareChange(entry, { ...status, phase: 'Unknown' }, unknownNews(report.why), ctx);
     case 'failed':
       return failedAttempt(entry, report, ctx);
   }
+}
+
+function refusedStep(snapshot: Snapshot, entry: Entry<Spare>, failure: string, ctx: Context): readonly Change[] {
+  const { status } = entry.value;
+  if (status.phase !== 'Provisioning' || status.attempt > 1)
+    return failedAttempt(entry, { why: failure, refused: true }, ctx);
+  const refused = { ...entry.value, status: { ...status, failure: failure.slice(0, failureMax) } };
+  return ended(snapshot, { ...entry, value: refused }, ctx);
 }
 
 function unknownNews(why: string): SpareNews {
@@ -67,7 +80,11 @@ function unknownNews(why: string): SpareNews {
 }
 
 /** Another attempt, later; after the last one what was made is undone. */
-function failedAttempt(entry: Entry<Spare>, { why, refused }: { why: string; refused?: true }, ctx: Context) {
+export function failedAttempt(
+  entry: Entry<Spare>,
+  { why, refused }: { readonly why: string; readonly refused?: true },
+  ctx: Context,
+): readonly Change[] {
   const { spec, status } = entry.value;
   if (status.phase === 'Checking') return releasing(entry, { reason: 'NotReady', message: why, isWarning: true }, ctx);
   const isRelease = status.phase === 'Releasing';

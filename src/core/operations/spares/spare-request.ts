@@ -53,6 +53,7 @@ const fields: Readonly<Record<string, string>> = {
   'spec.placement.pool': 'pool',
   'spec.placement.dedicated': 'dedicated',
   'spec.image': 'image',
+  'spec.provisioner': 'provisioner',
   'spec.ready': 'ready',
   'metadata.name': 'name',
 };

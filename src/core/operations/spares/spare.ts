@@ -20,14 +20,14 @@ import { existing } from '../replace.ts';
 import { createTask } from '../task.ts';
 import { begun, releaseRoomOf, spareChange, taskNameOf, withoutStep } from './spare-change.ts';
 
-/** Longer than any spare lives: the spare says when its room is released. */
+/** Its room does not expire: the spare says when it is released. */
 const taskTtlMs = 30 * 24 * 3_600_000;
 
 /** `input.name` may be empty: then it is derived from the id. */
 export function createSpare(snapshot: Snapshot, input: CreateInput<SpareSpec>, ctx: Context): Decision {
   const earlier = earlierCreate(snapshot, input, 'spare');
   if (earlier) return earlier;
-  assertSpare(input.spec);
+  assertSpare(input.spec, ctx.policy.provisioners);
   const id = ctx.newId('spare');
   const name = input.name || `spare-${fingerprint(id)}`;
   const key = keys.spare(input.project, name);
@@ -63,12 +63,16 @@ export function createSpare(snapshot: Snapshot, input: CreateInput<SpareSpec>, c
   };
 }
 
-function assertSpare({ provisioner, image, ready }: SpareSpec): void {
+function assertSpare({ provisioner, image, ready }: SpareSpec, configured: readonly string[] | undefined): void {
   const refuse = (field: string, message: string): never => {
     throw new ApiError('InvalidRequest', `${field}: ${message}`, { field });
   };
   if (provisioner === builtInProvisioner && image === undefined)
     refuse('spec.image', 'a spare of the provisioner vm needs an image');
+  if (configured !== undefined && provisioner !== builtInProvisioner && !configured.includes(provisioner)) {
+    const known = [builtInProvisioner, ...configured].join(', ');
+    refuse('spec.provisioner', `no provisioner "${provisioner}" is configured; there are: ${known}`);
+  }
   if (ready === undefined) return;
   const ways = (['http', 'tcp', 'kubernetes'] as const).filter((way) => ready[way] !== undefined);
   if (ways.length !== 1)
@@ -109,6 +113,7 @@ function askOf(spec: SpareSpec): AskSpec {
     attemptsMax: _5,
     provisionMs: _6,
     whenFull: _7,
+    waitMs: _8,
     ...ask
   } = spec;
   return ask;
