@@ -169,7 +169,7 @@ async function namesOf(cli: Cli, command: Command, kind: Kind): Promise<string[]
   const { client, project } = await openSession(cli, command);
   const { items } = await client.list(
     kind,
-    kind === 'instance' || kind === 'task' || kind === 'volume' || kind === 'job' ? { project } : {},
+    ['instance', 'task', 'volume', 'job', 'spare'].includes(kind) ? { project } : {},
   );
   const found: string[] = [];
   for (const item of items) {

@@ -77,4 +77,13 @@ export function canICommand(cli: Cli): Command {
 }
 
 /** Whose objects have a project, and which therefore are asked about in one. */
-const ofProjects: ReadonlySet<string> = new Set(['instance', 'job', 'task', 'group', 'volume', 'secret', 'event']);
+const ofProjects: ReadonlySet<string> = new Set([
+  'instance',
+  'job',
+  'task',
+  'spare',
+  'group',
+  'volume',
+  'secret',
+  'event',
+]);

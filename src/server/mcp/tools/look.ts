@@ -12,6 +12,7 @@ const LookedAt = Type.Enum([
   'instance',
   'job',
   'task',
+  'spare',
   'volume',
   'group',
   'host',
