@@ -5,6 +5,7 @@ import type { Binding } from '../api/resources/binding.ts';
 import type { Event } from '../api/resources/event.ts';
 import type { Group } from '../api/resources/group.ts';
 import type { Host } from '../api/resources/host.ts';
+import { hostStateName } from '../api/resources/host-state.ts';
 import { gpuClass, gpuWhole } from '../api/resources/host-rules.ts';
 import type { Image } from '../api/resources/image.ts';
 import type { Job } from '../api/resources/job.ts';
@@ -106,12 +107,12 @@ function hostColumns({ nowMs, usageByHost, inventories }: ViewFacts): Column<Hos
   return [
     { header: 'NAME', value: ({ metadata }) => metadata.name },
     {
-      header: 'READY',
+      header: 'STATE',
       importance: 'major',
-      value: readiness,
+      value: hostStateName,
       paint: (cell, host, colours) => (hostReady(host) ? colours.green(cell) : colours.red(cell)),
     },
-    { header: 'PAUSED', usual: 'no', value: ({ spec }) => (spec.paused ? 'yes' : 'no') },
+    { header: 'SINCE', value: (host) => hostStateAge(host, nowMs), right: true },
     { header: 'POOL', value: ({ spec }) => spec.pool ?? '' },
     { header: 'CPUS', value: used('VCPU', String), right: true },
     { header: 'MEMORY', value: used('MEMORY_MB', memory), right: true },
@@ -145,10 +146,11 @@ export function hostReady({ status }: Host): boolean {
   return conditionOf(status.conditions, 'Ready')?.status === 'True';
 }
 
-/** `yes`, or the reason why not. */
-function readiness({ status }: Host): string {
-  const ready = conditionOf(status.conditions, 'Ready');
-  return ready?.status === 'True' ? 'yes' : (ready?.reason ?? 'never seen');
+/** `3m`: how long the host has been in its state. */
+export function hostStateAge(host: Host, nowMs: number): string {
+  const { state, conditions } = host.status;
+  const sinceMs = state?.name === hostStateName(host) ? state.sinceMs : conditionOf(conditions, 'Ready')?.sinceMs;
+  return age(nowMs - (sinceMs ?? host.metadata.createdAtMs));
 }
 
 /** `qemu/tcg,fake`; drivers that do not work are shown by `berth host show` only. */

@@ -704,7 +704,7 @@ describe('berth logs', () => {
 });
 
 describe('berth host', () => {
-  it('ls shows readiness, drivers and what runs where', async () => {
+  it('ls shows states, drivers and what runs where', async () => {
     const classes = {
       VCPU: { capacity: 8, used: 3, most: 5 },
       MEMORY_MB: { capacity: 15_360, used: 1024, most: 14_336 },
@@ -714,9 +714,9 @@ describe('berth host', () => {
     const { stdout } = await runBerth(['host', 'ls'], { handler });
     expect(stdout).toBe(
       [
-        'NAME  READY  PAUSED  POOL  CPUS        MEMORY     DISK  DRIVERS   INSTANCES  AGE',
-        'h1    yes    no      -      3/8  1 GiB/15 GiB  100 GiB  qemu/tcg          1   2h',
-        'h2    yes    yes     ci       8        16 GiB  100 GiB  qemu/tcg          0   2h',
+        'NAME  STATE   SINCE  POOL  CPUS        MEMORY     DISK  DRIVERS   INSTANCES  AGE',
+        'h1    Ready     60s  -      3/8  1 GiB/15 GiB  100 GiB  qemu/tcg          1   2h',
+        'h2    Paused    60s  ci       8        16 GiB  100 GiB  qemu/tcg          0   2h',
         '',
       ].join('\n'),
     );

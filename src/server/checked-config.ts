@@ -117,8 +117,15 @@ export function policyOf(config: ServerConfig): Policy {
       },
     );
   }
+  if (config.hostDownAfterMs < offlineAfterMs)
+    throw new ApiError(
+      'InvalidRequest',
+      `hostDownAfterMs (${config.hostDownAfterMs}) must be at least offlineAfterMs (${offlineAfterMs})`,
+      { field: 'hostDownAfterMs' },
+    );
   return {
     offlineAfterMs,
+    hostDownAfterMs: config.hostDownAfterMs,
     heartbeatMs,
     restartDelayMs: config.restartDelayMs,
     restartDelayMsMax: config.restartDelayMsMax,

@@ -149,6 +149,12 @@ export const ServerConfig = Type.Object(
       description: 'text is for people; auto: text on a terminal, JSON elsewhere',
     }),
     offlineAfterMs: Type.Integer({ default: 60_000, minimum: 1_000, maximum: 86_400_000 }),
+    hostDownAfterMs: Type.Integer({
+      default: 300_000,
+      minimum: 1_000,
+      maximum: 30 * 86_400_000,
+      description: 'a host that is silent for this long is down: instances that ask for it are replaced',
+    }),
     heartbeatMs: Type.Integer({ default: 10_000, minimum: 100, maximum: 3_600_000 }),
     leaderLeaseMs: Type.Integer({
       default: 6_000,

@@ -1,6 +1,7 @@
 // What this control plane measures, in the form that Prometheus reads. Read when it is asked for, so that nothing is counted for nobody.
 
 import { Counter, Gauge, Registry } from 'prom-client';
+import { type HostStateName, hostStateName, hostStateNames } from '../api/resources/host-state.ts';
 import { FindingCode } from '../api/verify.ts';
 import type { Cache } from '../core/state/cache.ts';
 import type { Outside } from './outside.ts';
@@ -43,6 +44,7 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
   gauge('berth_overloaded', '1 while this control plane is overloaded', () => Number(overloaded()));
   gauge('berth_store_revision', 'The newest revision that this control plane has read', () => cache.revision);
   gauge('berth_hosts', 'Hosts that are known', () => cache.count('host'));
+  measureHostStates(registry, cache);
   gauge('berth_instances', 'Instances that are known', () => cache.count('instance'));
   // The names with "audit" are the former ones, kept for one version so that alerts continue to work.
   for (const word of ['verify', 'audit']) measureConsistency(registry, verifier, word);
@@ -53,6 +55,25 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
     measureInventories(registry, outside);
   }
   return { contentType: registry.contentType, text: () => registry.metrics() };
+}
+
+function measureHostStates(registry: Registry, cache: Cache): void {
+  registry.registerMetric(
+    new Gauge({
+      name: 'berth_hosts_by_state',
+      help: 'Hosts that are known, by their state',
+      labelNames: ['state'],
+      registers: [],
+      collect() {
+        const counts = new Map<HostStateName, number>();
+        for (const { value } of cache.list('host')) {
+          const state = hostStateName(value);
+          counts.set(state, (counts.get(state) ?? 0) + 1);
+        }
+        for (const state of hostStateNames) if (state !== 'Removed') this.set({ state }, counts.get(state) ?? 0);
+      },
+    }),
+  );
 }
 
 function measureConsistency(registry: Registry, verifier: Verifier, word: string): void {

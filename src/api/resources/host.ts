@@ -3,6 +3,7 @@
 import { attemptKinds } from './check.ts';
 import { type Static, Type } from 'typebox';
 import { Accelerator } from './guest.ts';
+import { HostDown, HostState } from './host-state.ts';
 import { AllocationRatios, ChildProviders, Taint, Trait } from './host-rules.ts';
 import { Amounts, Condition, Name, ResourceClass, type Resource, type ResourceDefinition } from './metadata.ts';
 
@@ -178,6 +179,8 @@ export const HostStatus = Type.Object(
     outside: Type.Optional(OutsideHost),
     agentVersion: Type.Optional(Type.String()),
     registeredAtMs: Type.Optional(Type.Integer()),
+    state: Type.Optional(HostState),
+    down: Type.Optional(HostDown),
     conditions: Type.Array(Condition),
   },
   closed,

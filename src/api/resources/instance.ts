@@ -5,6 +5,7 @@ import { Checks, FailingCheck } from './check.ts';
 import { Container, containersMax } from './container.ts';
 import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './guest.ts';
 import { Gpus, hostRuleFields } from './host-rules.ts';
+import { HostProof, OnHostLoss, onHostLossHelp } from './host-state.ts';
 import {
   CustomResourceClass,
   HeldAmounts,
@@ -130,6 +131,14 @@ export const InstanceSpec = Type.Object(
       default: false,
       description: 'start no second copy while the first may still run',
     }),
+    onHostLoss: Type.Optional(
+      Type.Unsafe<OnHostLoss>({ ...OnHostLoss, description: `once its host is down: ${onHostLossHelp}` }),
+    ),
+    selfStop: Type.Optional(
+      Type.Boolean({
+        description: 'its host stops it when no control plane answers for its lease; default: guests run on',
+      }),
+    ),
     placement: Type.Object(
       {
         profile: Type.Optional(ProfileName),
@@ -316,6 +325,12 @@ export const InstanceStatus = Type.Object(
           ordinal: Type.Integer({ minimum: 0, description: 'the same for the copy that replaces it' }),
         },
         closed,
+      ),
+    ),
+    replaced: Type.Optional(
+      Type.Object(
+        { host: Name, incarnation: Type.Integer(), atMs: Type.Integer(), proof: Type.Optional(HostProof) },
+        { ...closed, description: 'the copy on a lost host that this one replaces' },
       ),
     ),
     expiryToldMs: Type.Optional(Type.Integer({ description: 'the expiry that its owner was told of' })),

@@ -2,6 +2,7 @@
 
 import { type Static, Type } from 'typebox';
 import { AllocationRatios, ScoreWeights } from './host-rules.ts';
+import { OnHostLoss, onHostLossHelp } from './host-state.ts';
 import { PlainPath } from './mount.ts';
 import { Amounts, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 import { profileNames } from './profile.ts';
@@ -34,6 +35,12 @@ export const PoolSpec = Type.Object(
       Type.Array(PlainPath, {
         maxItems: 64,
         description: 'folders of its hosts that containers may mount, with all that is in them; default: none',
+      }),
+    ),
+    onHostLoss: Type.Optional(
+      Type.Unsafe<OnHostLoss>({
+        ...OnHostLoss,
+        description: `for instances of this pool that do not set it, once their host is down: ${onHostLossHelp}`,
       }),
     ),
     defaults: Type.Optional(

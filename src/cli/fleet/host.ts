@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import type { Host } from '../../api/resources/host.ts';
+import { hostStateName } from '../../api/resources/host-state.ts';
 import { reservedOf } from '../../api/resources/host-reserve.ts';
 import type { HostProviders, HostUsage } from '../../api/usage.ts';
 import type { UserClient } from '../../api/client/user-client.ts';
@@ -12,7 +13,7 @@ import { conditionOf } from '../instances/instance-view.ts';
 import { joinTokenCommand } from './join-token.ts';
 import { setCommand, taintCommand, untaintCommand } from './host-set.ts';
 import { inventoriesOf, originLines } from '../inventory/outside-host.ts';
-import { kindViews, type ViewFacts } from '../kinds.ts';
+import { hostStateAge, kindViews, type ViewFacts } from '../kinds.ts';
 import { assertPool } from '../options/known-places.ts';
 import { nothingFound } from '../print/nothing-found.ts';
 import { type Format, fieldLines, printList, printValue } from '../print/output.ts';
@@ -112,7 +113,8 @@ function limitLines({ conditions }: Host['status']): [string, string][] {
   return limit?.status === 'False' ? [['', limit.message]] : [];
 }
 
-function hostLines({ metadata, spec, status }: Host, held: HostProviders, { nowMs, inventories }: ViewFacts): string[] {
+function hostLines(host: Host, held: HostProviders, { nowMs, inventories }: ViewFacts): string[] {
+  const { metadata, spec, status } = host;
   const ready = conditionOf(status.conditions, 'Ready');
   const capacity = Object.entries(status.capacity ?? {}).map(([resourceClass, measured]) => {
     const stated = spec.inventory?.[resourceClass];
@@ -124,6 +126,9 @@ function hostLines({ metadata, spec, status }: Host, held: HostProviders, { nowM
   });
   return fieldLines([
     ['name', metadata.name],
+    ['state', `${hostStateName(host)}, for ${hostStateAge(host, nowMs)}`],
+    ['down', status.down?.message],
+    ['proof', status.down?.proof && `${status.down.proof.kind}: ${status.down.proof.message}`],
     [
       'ready',
       ready

@@ -1,6 +1,7 @@
 // `berth pool ...`: named parts of the fleet.
 
 import { Command } from 'commander';
+import { OnHostLoss, onHostLossHelp } from '../../api/resources/host-state.ts';
 import type { PoolSpec } from '../../api/resources/pool.ts';
 import { profileNames } from '../../api/resources/profile.ts';
 import type { Cli } from '../cli.ts';
@@ -51,6 +52,7 @@ interface PoolOptions {
   readonly defaultCpus?: string;
   readonly defaultMemory?: string;
   readonly description?: string;
+  readonly onHostLoss?: string;
 }
 
 function withOptions(command: Command): Command {
@@ -73,6 +75,7 @@ function withOptions(command: Command): Command {
     )
     .option('--default-cpus <count>', 'for instances of this pool that do not set it')
     .option('--default-memory <amount>', 'for instances of this pool that do not set it: 2GiB')
+    .option('--on-host-loss <rule>', `for instances that do not set it, once their host is down: ${onHostLossHelp}`)
     .option('--description <text>', 'free text');
 }
 
@@ -90,7 +93,7 @@ function createCommand(cli: Cli): Command {
 function setCommand(cli: Cli): Command {
   return withOptions(
     new Command('set').description(
-      'Change a pool; "none" removes a profile, a ratio or a default; SCORE= removes a weight, CLASS= a limit',
+      'Change a pool; "none" removes a profile, a ratio, a rule or a default; SCORE= removes a weight, CLASS= a limit',
     ),
   ).action(async (name: string, options: PoolOptions, command: Command) => {
     if (Object.values(options).every((value) => Array.isArray(value) && value.length === 0))
@@ -106,9 +109,12 @@ function setCommand(cli: Cli): Command {
 }
 
 function changed(before: PoolSpec, options: PoolOptions): PoolSpec {
-  const { profile: _profile, weights: _weights, defaults: _defaults, ...others } = before;
+  const { profile: _profile, weights: _weights, defaults: _defaults, onHostLoss: _loss, ...others } = before;
   const { allocationRatios: _ratios, hostLimits: _limits, hostPaths: pathsBefore, ...rest } = others;
   const profile = unlessNone(options.profile, before.profile, (text) => oneOf('--profile', text, profileNames));
+  const onHostLoss = unlessNone(options.onHostLoss, before.onHostLoss, (text) =>
+    oneOf('--on-host-loss', text, OnHostLoss.enum),
+  );
   const weights = changedWeights(before.weights, options.weight);
   const allocationRatios = changedRatios(before.allocationRatios, options.cpuRatio);
   const defaults = changedDefaults(before.defaults, options);
@@ -119,6 +125,7 @@ function changed(before: PoolSpec, options: PoolOptions): PoolSpec {
     ...(hostPaths === undefined || hostPaths.length === 0 ? {} : { hostPaths: [...hostPaths] }),
     ...(options.description === undefined ? {} : { description: options.description }),
     ...(profile === undefined ? {} : { profile }),
+    ...(onHostLoss === undefined ? {} : { onHostLoss }),
     ...(Object.keys(weights).length === 0 ? {} : { weights }),
     ...(Object.keys(allocationRatios).length === 0 ? {} : { allocationRatios }),
     ...(Object.keys(hostLimits).length === 0 ? {} : { hostLimits }),

@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import { type LifetimeOptions, lifetimeOf, withLifetimeOptions } from '../options/lifetime-options.ts';
+import { type LossOptions, lossOf, withLossOptions } from '../options/loss-options.ts';
 import { type RestartOptions, restartOf, withRestartOptions } from '../options/restart-options.ts';
 import { isRecord } from '../../base/is-record.ts';
 import type { Cli } from '../cli.ts';
@@ -26,7 +27,13 @@ import { collect, parseDurationMs, parseInteger, parseLabels, parsePort, seconds
 import { untilReady, waitForInstance } from './wait.ts';
 
 /** The options for a new instance. */
-export interface SpecOptions extends PlaceOptions, ContainerOptions, HealthOptions, RestartOptions, LifetimeOptions {
+export interface SpecOptions
+  extends PlaceOptions,
+    ContainerOptions,
+    HealthOptions,
+    RestartOptions,
+    LifetimeOptions,
+    LossOptions {
   readonly name?: string;
   readonly task?: string;
   readonly publish: readonly string[];
@@ -65,7 +72,7 @@ export function withSpecOptions(command: Command): Command {
     .option('-v, --volume <volume>', 'attach a volume; VOLUME:ro attaches it read-only; may be repeated', collect, [])
     .option('--hostname <hostname>', "the guest's own name; default: the instance's")
     .option('-l, --label <key=value>', 'label of the instance; may be repeated', collect, []);
-  return withPlaceOptions(withLifetimeOptions(withRestartOptions(withHealthOptions(command))))
+  return withPlaceOptions(withLossOptions(withLifetimeOptions(withRestartOptions(withHealthOptions(command)))))
     .option('--task <task>', 'use the resources that this task reserves, on its host: berth task ls')
     .option('--priority <number>', 'queue priority, -1000 to 1000; higher values are placed first; default: 0')
     .option('--preempt', 'if it fits nowhere, preempt instances of lower priority')
@@ -141,6 +148,7 @@ export async function specOf(cli: Cli, image: string, options: SpecOptions): Pro
     ...checksOf(options),
     ...restartOf(options),
     ...lifetimeOf(options),
+    ...lossOf(options),
     ...(options.publish.length === 0 && 'ports' in file ? {} : { ports: options.publish.map(parsePort) }),
     ...(sshKeys.length === 0 && 'sshKeys' in file ? {} : { sshKeys }),
     ...(options.userData === undefined

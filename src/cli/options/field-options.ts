@@ -59,6 +59,8 @@ export const fieldRows: readonly Row[] = [
   row('spec.ttlMs', ['--for', '--ttl', '<duration>']),
   row('spec.expiresAtMs', '--expires'),
   row('spec.stopGraceMs', ['--stop-grace', '--grace'], { unit: 'ms' }),
+  row('spec.onHostLoss', '--on-host-loss'),
+  row('spec.selfStop', '--self-stop'),
   row('spec.protected', '--protect'),
   // Instances.
   row('spec.ports', '--publish', values),

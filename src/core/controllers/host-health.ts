@@ -3,14 +3,15 @@
 // host. Marking a host as lost deletes its lease, so that only a new heartbeat makes it ready, whatever another control
 // plane has read.
 
-import type { Host } from '../../api/resources/host.ts';
+import type { Host, HostStatus } from '../../api/resources/host.ts';
+import { agentSilent, hostStateName } from '../../api/resources/host-state.ts';
 import { isReady, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
+import { withState } from '../state/host-state-change.ts';
 import { keys } from '../state/keys.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
-import type { HostLease } from '../state/records.ts';
-import type { Entry } from '../state/snapshot.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
 export const hostHealth: Controller = {
@@ -21,40 +22,101 @@ export const hostHealth: Controller = {
     if (change.after?.kind !== 'lease') return [];
     const key = keys.host(change.after.host);
     const host = snapshot.get('host', key);
-    return host && isReady(host.value.status) ? [] : [key]; // a ready host is checked when its lease may have expired
+    // A host that is heard is checked when its lease may have expired.
+    return host && isReady(host.value.status) ? [] : [key];
   },
   keys: (snapshot) => keysOfKind(snapshot, 'host'),
   reconcile(snapshot, key, ctx) {
     const host = snapshot.get('host', key);
     if (!host || host.value.status.session === undefined) return emptyPlan;
-    const seenAtMs = snapshot.leaseSeenAtMs(host.value.metadata.name) ?? Number.NEGATIVE_INFINITY;
+    const { metadata } = host.value;
+    const seenAtMs = snapshot.leaseSeenAtMs(metadata.name) ?? Number.NEGATIVE_INFINITY;
     const silentMs = ctx.monotonicMs - seenAtMs;
-    const alive = silentMs < ctx.policy.offlineAfterMs;
-    const recheck = alive ? { requeueAfterMs: ctx.policy.offlineAfterMs - silentMs + 1 } : {};
-    if (alive === isReady(host.value.status)) return { ...emptyPlan, ...recheck };
-    const lease = snapshot.get('lease', keys.lease(host.value.metadata.name));
-    return { ...turn(host, lease, alive, ctx), ...recheck };
+    const heard = silentMs < ctx.policy.offlineAfterMs;
+    const name = hostStateName(host.value);
+    const told = name === 'Unknown' || name === 'Down' ? 'silent' : 'heard';
+    if (heard)
+      return {
+        ...(told === 'heard' ? stated(host, ctx) : turn(snapshot, host, heardAgain(host, ctx), ctx)),
+        requeueAfterMs: ctx.policy.offlineAfterMs - silentMs + 1,
+      };
+    if (told === 'heard') return turn(snapshot, host, fallenSilent(host, ctx), ctx);
+    return host.value.status.down ? stated(host, ctx) : untilDown(snapshot, host, ctx);
   },
 };
 
-function turn(host: Entry<Host>, lease: Entry<HostLease> | undefined, alive: boolean, ctx: Context): Plan {
-  const name = host.value.metadata.name;
-  const reason = alive ? 'AgentHeard' : 'AgentSilent';
-  const message = alive
-    ? 'its agent is connected again'
-    : `its agent has not been heard for ${Math.round(ctx.policy.offlineAfterMs / 1000)} s`;
-  const { status } = host.value;
-  const conditions = withConditions(
-    status.conditions,
-    [{ type: 'Ready', status: alive ? 'True' : 'False', reason, message }],
-    ctx.nowMs,
-  );
+/** What derives from other fields, where no operation has written it. A record of an earlier version is left as it is. */
+function stated(host: Entry<Host>, ctx: Context): Plan {
+  if (host.value.status.state === undefined) return emptyPlan;
+  const value = withState(host.value, ctx.nowMs);
+  return value === host.value ? emptyPlan : { changes: [{ key: host.key, ifRevision: host.revision, value }] };
+}
+
+interface Turn {
+  readonly status: HostStatus;
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+  /** Of the lease: it must still be there, or is to go, or must be absent. */
+  readonly lease: 'held' | 'ended' | 'absent';
+}
+
+function heardAgain({ value: { status } }: Entry<Host>, ctx: Context): Turn {
+  const news = { reason: 'AgentHeard', message: 'its agent is connected again' };
+  const { down: _, ...up } = status;
+  return {
+    status: { ...up, conditions: readiness(status, 'True', news, ctx) },
+    type: 'Normal',
+    ...news,
+    lease: 'held',
+  };
+}
+
+function fallenSilent({ value: { status } }: Entry<Host>, ctx: Context): Turn {
+  const seconds = Math.round(ctx.policy.offlineAfterMs / 1000);
+  const news = { reason: agentSilent, message: `its agent has not been heard for ${seconds} s` };
+  const conditions = readiness(status, 'False', news, ctx);
+  return { status: { ...status, conditions }, type: 'Warning', ...news, lease: 'ended' };
+}
+
+/** The silence before the host lost its lease counts as well. */
+function untilDown(snapshot: Snapshot, host: Entry<Host>, ctx: Context): Plan {
+  const { metadata, status } = host.value;
+  const { hostDownAfterMs, offlineAfterMs } = ctx.policy;
+  const lostMs = ctx.monotonicMs - snapshot.leaseLostAtMs(metadata.name);
+  const waitMs = Math.max(0, hostDownAfterMs - offlineAfterMs) - lostMs;
+  if (waitMs > 0) return { ...stated(host, ctx), requeueAfterMs: waitMs + 1 };
+  const message = `its agent has not been heard for ${Math.round(hostDownAfterMs / 1000)} s, so it is taken to be down`;
+  const down = { atMs: ctx.nowMs, reason: 'Silent', message } as const;
+  const news = { type: 'Warning', reason: 'HostDown', message } as const;
+  return turn(snapshot, host, { status: { ...status, down }, ...news, lease: 'absent' }, ctx);
+}
+
+function readiness(
+  { conditions }: HostStatus,
+  status: 'True' | 'False',
+  news: { readonly reason: string; readonly message: string },
+  ctx: Context,
+): HostStatus['conditions'] {
+  return withConditions(conditions, [{ type: 'Ready', status, ...news }], ctx.nowMs);
+}
+
+function turn(
+  snapshot: Snapshot,
+  host: Entry<Host>,
+  { status, type, reason, message, lease: wanted }: Turn,
+  ctx: Context,
+): Plan {
+  const { name } = host.value.metadata;
+  const lease = snapshot.get('lease', keys.lease(name));
+  const value = withState({ ...host.value, status }, ctx.nowMs);
   return {
     changes: [
-      { key: host.key, ifRevision: host.revision, value: { ...host.value, status: { ...status, conditions } } },
-      ...(lease && !alive ? [{ key: lease.key, ifRevision: lease.revision, value: null }] : []),
-      eventChange(host.value, { type: alive ? 'Normal' : 'Warning', reason, message, host: name }, ctx),
+      { key: host.key, ifRevision: host.revision, value },
+      ...(lease && wanted === 'ended' ? [{ key: lease.key, ifRevision: lease.revision, value: null }] : []),
+      eventChange(host.value, { type, reason, message, host: name }, ctx),
     ],
-    ...(lease && alive ? { conditions: [{ key: lease.key, ifRevision: lease.revision }] } : {}),
+    ...(lease && wanted === 'held' ? { conditions: [{ key: lease.key, ifRevision: lease.revision }] } : {}),
+    ...(wanted === 'absent' ? { conditions: [{ key: keys.lease(name), ifRevision: 0 }] } : {}),
   };
 }

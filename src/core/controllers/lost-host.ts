@@ -1,6 +1,7 @@
 // lost-host: instances of a lost or removed host fail with that reason (S4.7). They keep their room on a lost host,
 // because their guests may still run there. When the host reconnects, the last report about each applies again.
 
+import { hostStateName } from '../../api/resources/host-state.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
@@ -29,7 +30,8 @@ export const lostHost: Controller = {
   },
 };
 
-function* instancesOn(snapshot: Snapshot, host: string): Iterable<string> {
+/** The keys of instances with a claim on the host. */
+export function* instancesOn(snapshot: Snapshot, host: string): Iterable<string> {
   for (const { value } of snapshot.allocationsOnHost(host)) {
     if (value.consumer.kind === undefined) yield keys.instance(value.consumer.project, value.consumer.name);
   }
@@ -138,5 +140,8 @@ function lossOf(snapshot: Snapshot, name: string): Loss | undefined {
   const host = snapshot.get('host', keys.host(name));
   if (!host) return { reason: 'HostRemoved', message: `host ${name} has been removed` };
   const ready = conditionOf(host.value.status.conditions, 'Ready');
-  return ready?.status === 'False' ? { reason: hostLost, message: `host ${name}: ${ready.message}` } : undefined;
+  // What an agent says of itself is no loss: its guests run on.
+  return ready?.status === 'False' && hostStateName(host.value) !== 'NotReady'
+    ? { reason: hostLost, message: `host ${name}: ${ready.message}` }
+    : undefined;
 }

@@ -4,6 +4,7 @@ import type { Controller } from './controller.ts';
 import { expiry } from './expiry.ts';
 import { garbage } from './garbage.ts';
 import { hostHealth } from './host-health.ts';
+import { hostLoss } from './host-loss.ts';
 import { inventory } from './inventory.ts';
 import { job } from './jobs/job.ts';
 import { lostHost } from './lost-host.ts';
@@ -22,6 +23,7 @@ export const controllers: readonly Controller[] = [
   powerOn,
   hostHealth,
   lostHost,
+  hostLoss,
   restart,
   task,
   spare,

@@ -7,7 +7,8 @@ import { againOf } from '../operations/start-again.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context, Policy } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
-import { mayRunUnseen } from '../state/guest-phase.ts';
+import { hostDown, hostLost, mayRunUnseen } from '../state/guest-phase.ts';
+import { onHostLossOf } from '../state/host-loss.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
@@ -16,11 +17,11 @@ import { type Controller, keysOfKind } from './controller.ts';
 export const restart: Controller = {
   name: 'restart',
   watches: ['instance'],
-  wakes: ({ key, after }) => (after?.kind === 'instance' && wantsRestart(after) ? [key] : []),
+  wakes: ({ key, after }, snapshot) => (after?.kind === 'instance' && wantsRestart(snapshot, after) ? [key] : []),
   keys: (snapshot) => keysOfKind(snapshot, 'instance'),
   reconcile(snapshot, key, ctx) {
     const instance = snapshot.get('instance', key);
-    if (!instance || !wantsRestart(instance.value)) return emptyPlan;
+    if (!instance || !wantsRestart(snapshot, instance.value)) return emptyPlan;
     const { limit } = instance.value.spec.restart ?? {};
     if (limit !== undefined && restartsInRow(instance.value) >= limit) return giveUp(instance, limit, ctx);
     const restartDelayMs = restartDelayOf(instance.value, ctx.policy);
@@ -32,8 +33,11 @@ export const restart: Controller = {
   },
 };
 
-function wantsRestart(instance: Instance): boolean {
+function wantsRestart(snapshot: Snapshot, instance: Instance): boolean {
   if (!isToRestart(instance)) return false;
+  // With a rule for the loss of its host, that rule decides: controllers/host-loss.ts.
+  const reason = conditionOf(instance.status.conditions, 'Running')?.reason;
+  if (reason === hostDown || (reason === hostLost && onHostLossOf(snapshot, instance) !== undefined)) return false;
   // It waits for its host, for the host's removal, or for an operator. A disk that is to be kept is on that host as well.
   const { exclusive, restart: how } = instance.spec;
   return !((exclusive || how?.disk === 'kept') && mayRunUnseen(instance));
@@ -78,7 +82,10 @@ function startAnew(snapshot: Snapshot, instance: Entry<Instance>, ctx: Context):
   };
   const message = `restart ${restartCount} after: ${conditionOf(value.status.conditions, 'Running')?.message ?? 'a failure'}`;
   const again = value.spec.restart?.disk === 'kept' ? againOf(snapshot, counted, value.spec, ctx) : undefined;
-  const status = again !== undefined && 'status' in again ? again.status : placedAnew(counted.status, message, ctx);
+  const status =
+    again !== undefined && 'status' in again
+      ? again.status
+      : placedAnew(counted.status, { reason: 'Restarting', message }, ctx);
   const { host } = value.status;
   return {
     changes: [
@@ -88,7 +95,12 @@ function startAnew(snapshot: Snapshot, instance: Entry<Instance>, ctx: Context):
   };
 }
 
-function placedAnew(status: InstanceStatus, message: string, ctx: Context): InstanceStatus {
+/** Of an instance that is to be placed again, on any host. */
+export function placedAnew(
+  status: InstanceStatus,
+  why: { readonly reason: string; readonly message: string },
+  ctx: Context,
+): InstanceStatus {
   const { host: _host, guest: _guest, report: _report, assigned: _assigned, ...kept } = status;
   return {
     ...kept,
@@ -96,8 +108,8 @@ function placedAnew(status: InstanceStatus, message: string, ctx: Context): Inst
     conditions: withConditions(
       status.conditions,
       [
-        { type: 'Scheduled', status: 'False', reason: 'Restarting', message },
-        { type: 'Running', status: 'False', reason: 'Restarting', message },
+        { type: 'Scheduled', status: 'False', ...why },
+        { type: 'Running', status: 'False', ...why },
       ],
       ctx.nowMs,
     ),

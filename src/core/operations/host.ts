@@ -10,6 +10,7 @@ import { restoreOf } from '../state/cluster-state.ts';
 import { isReady, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
+import { withState } from '../state/host-state-change.ts';
 import { keys } from '../state/keys.ts';
 import { type Change, unchanged } from '../state/plan.ts';
 import type { Allocation } from '../state/records.ts';
@@ -77,7 +78,7 @@ export function replaceHost(
     metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
     spec: input.spec,
   };
-  const host = withClaimsJudged(snapshot, replaced, ctx);
+  const host = withState(withClaimsJudged(snapshot, replaced, ctx), ctx.nowMs);
   const pausedChanged = value.spec.paused !== input.spec.paused;
   return {
     plan: {
@@ -195,7 +196,8 @@ export function registerHost(
   if (entry) assertSameAgent(entry.value, registration.agentId);
   if (entry?.value.status.session === registration.session) return { plan: unchanged(entry), key, changed: false };
   assertPlausible(registration);
-  const host = withClaimsJudged(snapshot, registeredHost(snapshot, entry, { name, registration }, ctx), ctx);
+  const registered = registeredHost(snapshot, entry, { name, registration }, ctx);
+  const host = withState(withClaimsJudged(snapshot, registered, ctx), ctx.nowMs);
   return {
     plan: {
       changes: [
@@ -279,6 +281,7 @@ function registeredHost(
       unknownGuests: [],
       agentVersion: registration.agentVersion,
       registeredAtMs: before.registeredAtMs ?? ctx.nowMs,
+      ...(before.state ? { state: before.state } : {}),
       conditions: withConditions(
         before.conditions,
         [{ type: 'Ready', status: 'True', reason: 'Registered', message: 'its agent has registered' }],

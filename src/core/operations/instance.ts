@@ -16,6 +16,7 @@ import { assertAskable } from './askable.ts';
 import { attachToExisting, attachToNew } from './volumes/attach.ts';
 import { assertChecks } from './instances/checks.ts';
 import { assertGraces } from './instances/graces.ts';
+import { assertHostLoss } from './instances/host-loss.ts';
 import { assertLifetime, sameLifetime } from './instances/lifetime.ts';
 import { assertRun } from './jobs/runnable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
@@ -35,6 +36,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   assertRun(snapshot, input.spec);
   assertChecks(snapshot, input.spec);
   assertGraces(input.spec);
+  assertHostLoss(input.spec, ctx.policy);
   assertLifetime(input.spec, { createdAtMs: ctx.nowMs, nowMs: ctx.nowMs });
   assertSecretsExist(snapshot, input.project, input.spec);
   if (input.spec.powerState === 'suspended')
@@ -113,6 +115,7 @@ const changeable: ReadonlySet<string> = new Set([
   'ttlMs',
   'expiresAtMs',
   'protected',
+  'onHostLoss',
 ]);
 
 export function replaceInstance(
@@ -129,6 +132,8 @@ export function replaceInstance(
   }
   const specChanged = !equalJson(value.spec, input.spec);
   if (specChanged) assertChangeable(value.spec, input.spec);
+  if (value.spec.onHostLoss !== input.spec.onHostLoss || !equalJson(value.spec.volumes, input.spec.volumes))
+    assertHostLoss(input.spec, ctx.policy);
   if (!equalJson(value.spec.checks, input.spec.checks)) assertChecks(snapshot, input.spec);
   if (value.spec.stopGraceMs !== input.spec.stopGraceMs) assertGraces(input.spec);
   if (!sameLifetime(value.spec, input.spec))

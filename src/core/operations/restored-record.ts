@@ -40,7 +40,8 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
     case 'removedHost':
       return { ...record, lastEpoch: sessionAfter(record.lastEpoch) };
     case 'host': {
-      const { session: _, guestsTold: __, unknownVolumes: ___, ...status } = record.status;
+      const { session: _, guestsTold: __, unknownVolumes: ___, ...known } = record.status;
+      const { state: _state, down: _down, ...status } = known;
       const message = 'its agent has not connected since the store was restored from a backup';
       const ready: NewCondition = { type: 'Ready', status: 'False', reason: restored, message };
       return {

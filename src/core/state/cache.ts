@@ -187,6 +187,10 @@ export class Cache implements Snapshot {
     return this.silence.seenAtMs(host);
   }
 
+  leaseLostAtMs(host: string): number {
+    return this.silence.lostAtMs(host);
+  }
+
   // Reads for users: only what is durable.
 
   committed<K extends RecordKind>(kind: K, key: string): Entry<RecordByKind[K]> | undefined {

@@ -6,6 +6,10 @@ import type { Prng } from '../../base/prng.ts';
 export interface Policy {
   /** A host whose lease was not renewed for this long is lost. */
   readonly offlineAfterMs: number;
+  /** A host that is silent for this long is down: instances that ask for it are replaced. */
+  readonly hostDownAfterMs: number;
+  /** The servers can fence hosts. */
+  readonly fencing?: boolean;
   /** How often agents send a heartbeat. */
   readonly heartbeatMs: number;
   /** Delay before a failed instance with a restart policy restarts, the first time in a row. */
@@ -47,6 +51,7 @@ export interface Policy {
 
 export const defaultPolicy: Policy = {
   offlineAfterMs: 60_000, // three minutes in Orchard, 60 s in Nova; six missed heartbeats here
+  hostDownAfterMs: 300_000, // five minutes, as Kubernetes waits before it evicts
   heartbeatMs: 10_000,
   restartDelayMs: 15_000,
   restartDelayMsMax: 300_000,

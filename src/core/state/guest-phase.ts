@@ -7,6 +7,9 @@ import { conditionOf, type NewCondition } from './conditions.ts';
 /** Reason of an assumed failure: the host is silent, and its guest may still run. */
 export const hostLost = 'HostLost';
 
+/** The same for an instance that has failed for good, because its owner asked for that. */
+export const hostDown = 'HostDown';
+
 /** Reason while the fate of a guest since the backup is unknown, after a restore. */
 export const restored = 'Restored';
 /** Its host has reported that it has no such guest: the guest may run elsewhere. */
@@ -15,7 +18,7 @@ export const notFoundAfterRestore = 'NotFoundAfterRestore';
 /** Whether a copy of the guest may run where the control plane cannot see it. */
 export function mayRunUnseen({ status }: Instance): boolean {
   const reason = conditionOf(status.conditions, 'Running')?.reason;
-  return reason === hostLost || reason === restored || reason === notFoundAfterRestore;
+  return reason === hostLost || reason === hostDown || reason === restored || reason === notFoundAfterRestore;
 }
 
 /**

@@ -4,6 +4,10 @@
 
 export class Silence {
   readonly #seenAtMs = new Map<string, number>();
+  /** Of hosts that lost their lease: since when, plus the silence that does not count. */
+  readonly #lostAtMs = new Map<string, number>();
+  /** Hosts that lost their lease before this process could know count from here. */
+  #countsFromMs: number;
   /** When the store last answered, and since when it has failed. */
   #heardAtMs: number;
   #deafSinceMs: number | undefined;
@@ -16,16 +20,25 @@ export class Silence {
   constructor(monotonicNowMs: () => number) {
     this.#nowMs = monotonicNowMs;
     this.#heardAtMs = monotonicNowMs();
+    this.#countsFromMs = this.#heardAtMs;
   }
 
   /** A heartbeat of the host was read. */
   noteHeartbeat(host: string): void {
     this.#seenAtMs.set(host, this.#nowMs());
+    this.#lostAtMs.delete(host);
   }
 
   /** The host no longer has a lease. */
   forget(host: string): void {
     this.#seenAtMs.delete(host);
+    this.#lostAtMs.set(host, this.#nowMs());
+  }
+
+  /** Since when the host has no lease, on the monotonic clock, plus the silence that does not count. */
+  lostAtMs(host: string): number {
+    const lostAtMs = this.#lostAtMs.get(host) ?? this.#countsFromMs;
+    return lostAtMs + this.#deafMsSince(lostAtMs);
   }
 
   /** The monotonic time of the host's last heartbeat, plus the silence that does not count; undefined: never. */
@@ -60,6 +73,8 @@ export class Silence {
   forgiveAll(): void {
     const nowMs = this.#nowMs();
     for (const host of this.#seenAtMs.keys()) this.#seenAtMs.set(host, nowMs);
+    this.#lostAtMs.clear();
+    this.#countsFromMs = nowMs;
   }
 
   /**
@@ -82,7 +97,9 @@ export class Silence {
   }
 
   #takeOff(msOf: (seenAtMs: number) => number): void {
-    for (const [host, seenAtMs] of this.#seenAtMs) this.#seenAtMs.set(host, seenAtMs + msOf(seenAtMs));
+    for (const times of [this.#seenAtMs, this.#lostAtMs])
+      for (const [host, atMs] of times) times.set(host, atMs + msOf(atMs));
+    this.#countsFromMs += msOf(this.#countsFromMs);
     this.#forgivenToMs = this.#nowMs();
   }
 

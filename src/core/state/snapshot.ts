@@ -68,6 +68,8 @@ export interface Snapshot {
    * does not count.
    */
   leaseSeenAtMs(host: string): number | undefined;
+  /** The same for a host that has no lease: since when, as far as this process knows. */
+  leaseLostAtMs(host: string): number;
   /** Passes every later change to `view`. */
   follow(view: View): void;
 }

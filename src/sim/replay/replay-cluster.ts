@@ -104,6 +104,7 @@ export class ReplayCluster implements Snapshot {
   readonly allocationsOfConsumer = (): readonly never[] => [];
   readonly pendingInstanceKeys = (): readonly never[] => [];
   readonly leaseSeenAtMs = (): undefined => undefined;
+  readonly leaseLostAtMs = (): number => 0;
 }
 
 const nothing: ReadonlyMap<string, number> = new Map();

@@ -19,6 +19,7 @@ export function policyOf(scenario: Scenario, size: 'small' | 'fleet'): Policy {
     cpuAllocationRatio: 1, // so that small hosts fill up
     heartbeatMs: scenario.heartbeatMs,
     offlineAfterMs: scenario.offlineAfterMs,
+    hostDownAfterMs: 2 * scenario.offlineAfterMs,
     restartDelayMs: scenario.restartDelayMs,
     restartDelayMsMax: 2 * scenario.restartDelayMs, // runs are short
     ...(size === 'fleet' ? {} : lowLimits),

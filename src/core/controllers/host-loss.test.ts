@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import type { InstanceSpec } from '../../api/resources/instance.ts';
+import { heartbeat } from '../operations/host.ts';
+import { applyReport } from '../operations/report.ts';
+import type { Cache } from '../state/cache.ts';
+import { commitPlan, testCache, testContext, testGuest, testHost, testImage, testInstance } from '../testing.ts';
+import type { Controller } from './controller.ts';
+import { hostHealth } from './host-health.ts';
+import { hostLoss } from './host-loss.ts';
+import { lostHost } from './lost-host.ts';
+import { placement } from './placement.ts';
+import { restart } from './restart.ts';
+
+const key = 'instances/default/web';
+let idCount = 0;
+const startMs = 1_000_000;
+
+/** The instance runs on h1, whose agent is silent from the start. h2 is heard. */
+function lost(spec: Partial<InstanceSpec>) {
+  const clock = { nowMs: startMs };
+  const at = () =>
+    testContext({ nowMs: clock.nowMs, monotonicMs: clock.nowMs, newId: (prefix) => `${prefix}_l${++idCount}` });
+  const cache = testCache([testImage(), ...testHost('h1'), testInstance('web', spec)], () => clock.nowMs);
+  commitPlan(cache, heartbeat(cache, { name: 'h1', heartbeat: { epoch: 1 } }, at()).plan);
+  const step = (controller: Controller, of: string) => {
+    const plan = controller.reconcile(cache, of, at());
+    commitPlan(cache, plan);
+    return plan;
+  };
+  step(placement, key);
+  const { id } = instanceIn(cache).metadata;
+  const sent = { instanceId: id, incarnation: 1, sequence: 1, observedGeneration: 1, guest: testGuest({}) };
+  commitPlan(cache, applyReport(cache, { host: 'h1', epoch: 1, report: sent }, at()).plan);
+  clock.nowMs += 60_001;
+  step(hostHealth, 'hosts/h1');
+  step(lostHost, key);
+  return { cache, clock, step, at };
+}
+
+const instanceIn = (cache: Cache) => cache.get('instance', key)?.value ?? expect.unreachable();
+const stateIn = (cache: Cache) => cache.get('host', 'hosts/h1')?.value.status.state;
+
+describe('host loss', () => {
+  it('takes a silent host to be down at the deadline, from when it was last heard', () => {
+    const { cache, clock, step } = lost({});
+    expect(stateIn(cache)).toEqual({ name: 'Unknown', sinceMs: clock.nowMs });
+    expect(step(hostHealth, 'hosts/h1')).toMatchObject({ changes: [], requeueAfterMs: 240_001 });
+    clock.nowMs += 240_000;
+    step(hostHealth, 'hosts/h1');
+    expect(stateIn(cache)).toEqual({ name: 'Down', sinceMs: clock.nowMs });
+    expect(step(hostHealth, 'hosts/h1').changes).toEqual([]);
+  });
+
+  it('ends with the next heartbeat', () => {
+    const { cache, clock, step, at } = lost({});
+    clock.nowMs += 240_000;
+    step(hostHealth, 'hosts/h1');
+    commitPlan(cache, heartbeat(cache, { name: 'h1', heartbeat: { epoch: 1 } }, at()).plan);
+    step(hostHealth, 'hosts/h1');
+    expect(cache.get('host', 'hosts/h1')?.value.status.down).toBeUndefined();
+    expect(stateIn(cache)).toEqual({ name: 'Ready', sinceMs: clock.nowMs });
+  });
+
+  const rules: [string, Partial<InstanceSpec>, string, string][] = [
+    ['replaces at the deadline', { onHostLoss: 'replace' }, 'Failed HostLost', 'Pending HostReplaced'],
+    ['waits for the host', { onHostLoss: 'wait', restartPolicy: 'OnFailure' }, 'Failed HostLost', 'Failed HostLost'],
+    ['fails for good', { onHostLoss: 'fail', restartPolicy: 'OnFailure' }, 'Failed HostLost', 'Failed HostDown'],
+    ['goes by the restart policy', { restartPolicy: 'OnFailure' }, 'Pending Restarting', 'Pending Restarting'],
+    ['needs a proof', { onHostLoss: 'replace', exclusive: true }, 'Failed HostLost', 'Failed HostLost'],
+  ];
+  it.each(rules)('%s', (_, spec, before, after) => {
+    const { cache, clock, step } = lost(spec);
+    const told = () => {
+      const { phase, conditions } = instanceIn(cache).status;
+      return `${phase} ${conditions.find(({ type }) => type === 'Running')?.reason}`;
+    };
+    clock.nowMs += 20_000;
+    for (const controller of [hostLoss, restart]) step(controller, key);
+    expect(told()).toBe(before);
+    clock.nowMs += 220_000;
+    step(hostHealth, 'hosts/h1');
+    for (const controller of [hostLoss, restart]) step(controller, key);
+    expect(told()).toBe(after);
+  });
+});
