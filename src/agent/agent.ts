@@ -37,6 +37,9 @@ export interface Agent {
   readonly nameOf: NameOf;
 }
 
+/** A server that is away must not delay a stop. */
+const farewellTimeoutMs = 2_000;
+
 /** The ledger may be old; the control plane is given this long to say what is wanted now before the ledger is acted upon. */
 const ledgerPatienceMs = 10_000;
 
@@ -96,6 +99,7 @@ class HostAgent implements Agent {
   async #stop(): Promise<void> {
     const { drivers, log } = this.#options;
     this.#stopping.abort();
+    const farewell = this.#sayFarewell();
     this.#patience?.cancel();
     // Drivers first, so that a creation under way is left as it is, to be finished after the next start.
     const closing = drivers.map((driver) =>
@@ -107,8 +111,21 @@ class HostAgent implements Agent {
     if (this.#options.runs !== undefined) await this.#parts?.runs.close(); // a guest may wait for its program
     await guests;
     await this.#parts?.volumes.close();
-    await Promise.all([...closing, ...this.#background]);
+    await Promise.all([...closing, ...this.#background, farewell]);
     await this.#parts?.ledger.close();
+  }
+
+  /** Closes the host for placement at once. Without an answer its silence does that later. */
+  async #sayFarewell(): Promise<void> {
+    const { clock, log } = this.#options;
+    if (this.#epoch === undefined) return;
+    const notReady = { stopping: true, message: 'its agent has been stopped; its guests run on' };
+    const heartbeat = { epoch: this.#epoch, notReady };
+    const { signal: never } = new AbortController();
+    const limits = { clock, timeoutMs: farewellTimeoutMs, signal: never, what: 'the last heartbeat' };
+    await awaitWithin(limits, (signal) => this.#api.heartbeat(heartbeat, signal)).catch((error: unknown) =>
+      log.info('the control plane does not know that this agent stops', { error: describeError(error) }),
+    );
   }
 
   async #assemble(): Promise<AgentParts> {

@@ -42,6 +42,12 @@ export const AgentConfig = Type.Object(
       maxLength: 512,
       description: 'absolute path; guests, images and what the agent remembers are kept in it',
     }),
+    address: Type.Optional(
+      Type.String({
+        pattern: '^[0-9A-Fa-f:.]{2,45}$',
+        description: 'where this machine can be reached, shown with its host; default: its first address',
+      }),
+    ),
     drivers: Type.Array(Name, { default: ['qemu'], minItems: 1, maxItems: 16, uniqueItems: true }),
     accelerator: Type.Enum([...acceleratorSettings], {
       default: 'auto',

@@ -2,7 +2,7 @@
 // machine id of its own where the system has none.
 
 import { readFile, statfs, writeFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import type { ChildProvider } from '../api/resources/host-rules.ts';
 import type { Amounts } from '../api/resources/metadata.ts';
@@ -19,6 +19,8 @@ export interface MeasureOptions {
   /** What the operator states instead of what is measured; also where CUSTOM_* come from. */
   readonly capacity?: Amounts;
   readonly reserved?: Amounts;
+  /** Default: the first address of the machine. */
+  readonly address?: string;
   /** What the operator states to have room of its own, and whether GPUs and NUMA cells are looked for. */
   readonly devices?: readonly ChildProvider[];
   readonly pciGpus?: boolean;
@@ -45,6 +47,7 @@ export async function measure(options: MeasureOptions): Promise<Measurement> {
   ]);
   const measured = { VCPU: availableParallelism(), MEMORY_MB: memoryMiB, DISK_GB: diskGiB, ...sumOf(cells) };
   const capacity = { ...measured, ...options.capacity };
+  const address = options.address ?? firstAddress();
   const stated = options.devices ?? [];
   const providers = [
     ...stated,
@@ -53,12 +56,21 @@ export async function measure(options: MeasureOptions): Promise<Measurement> {
   return {
     machineId,
     bootId: bootId.trim(),
+    ...(address === undefined ? {} : { address }),
     architecture: architectureOf(options.processArchitecture),
     capacity,
     reserved: { ...reservedOf(capacity), ...options.reserved },
     traits: [...new Set([...processor, ...(options.traits ?? [])])],
     providers,
   };
+}
+
+/** IPv4 before IPv6, and none that only this machine or its link reaches. */
+function firstAddress(): string | undefined {
+  const addresses = Object.values(networkInterfaces())
+    .flatMap((found) => found ?? [])
+    .filter(({ internal, address }) => !internal && !/^(169\.254\.|fe80:)/i.test(address));
+  return (addresses.find(({ family }) => family === 'IPv4') ?? addresses[0])?.address;
 }
 
 /** What the cells have together is what the host has: they leave nothing over. */

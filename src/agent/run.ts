@@ -143,6 +143,7 @@ export async function startAgent(
         randomSecret,
         ...(config.capacity ? { capacity: config.capacity } : {}),
         ...(config.reserved ? { reserved: config.reserved } : {}),
+        ...(config.address === undefined ? {} : { address: config.address }),
         devices: config.devices,
         pciGpus: config.pciGpus,
         numaCells: config.numaCells,

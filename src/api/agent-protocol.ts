@@ -41,6 +41,14 @@ export const Registration = Type.Object(
         '"agent_" and 26 characters, made once in the data directory of an agent; a host of another agent is refused',
     }),
     bootId: Type.String({ maxLength: 128 }),
+    address: Type.Optional(Type.String({ maxLength: 45, description: 'where the machine can be reached' })),
+    watchdogMs: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 3_600_000,
+        description: 'a watchdog device resets the machine this long after its lease has ended with guests left',
+      }),
+    ),
     architecture: Type.Enum(['amd64', 'arm64']),
     /** Measured from the machine: VCPU, MEMORY_MB, DISK_GB and any CUSTOM_*. */
     capacity: Amounts,
@@ -86,6 +94,15 @@ export const Heartbeat = Type.Object(
       Type.Boolean({
         description: 'its list of unknown guests is complete, and it knows its assignments',
       }),
+    ),
+    notReady: Type.Optional(
+      Type.Object(
+        {
+          stopping: Type.Boolean({ description: 'only its next session opens the host again' }),
+          message: Type.String({ maxLength: 512 }),
+        },
+        { ...closed, description: 'why the host takes no new instances now; its guests run on' },
+      ),
     ),
   },
   closed,

@@ -37,6 +37,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   pushNodes: ({ pushNodes }) => pushNodes('metal', []),
   confirmInventory: ({ confirmInventory }) => confirmInventory('metal', 'abc'),
   hostToken: ({ hostToken }) => hostToken('h1'),
+  declareHostDown: (client) => client.declareHostDown('h1', { reason: 'power is off' }),
   createToken: ({ createToken }) =>
     createToken({ metadata: { name: 'ci', labels: {} }, spec: { description: '', role: 'viewer' } }),
   extendToken: ({ extendToken }) => extendToken('ci', { expiresInSec: 60 }),

@@ -126,6 +126,8 @@ export function policyOf(config: ServerConfig): Policy {
   return {
     offlineAfterMs,
     hostDownAfterMs: config.hostDownAfterMs,
+    massLossHoldMs: config.massLossHoldMs,
+    massLossIntervalMs: config.massLossIntervalMs,
     heartbeatMs,
     restartDelayMs: config.restartDelayMs,
     restartDelayMsMax: config.restartDelayMsMax,

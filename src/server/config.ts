@@ -155,6 +155,19 @@ export const ServerConfig = Type.Object(
       maximum: 30 * 86_400_000,
       description: 'a host that is silent for this long is down: instances that ask for it are replaced',
     }),
+    massLossHoldMs: Type.Integer({
+      default: 600_000,
+      minimum: 0,
+      maximum: 30 * 86_400_000,
+      description:
+        'when a third of the hosts fall silent together, nothing is replaced for this long after they are down',
+    }),
+    massLossIntervalMs: Type.Integer({
+      default: 60_000,
+      minimum: 0,
+      maximum: 86_400_000,
+      description: 'then the instances of one host are replaced in each of these',
+    }),
     heartbeatMs: Type.Integer({ default: 10_000, minimum: 100, maximum: 3_600_000 }),
     leaderLeaseMs: Type.Integer({
       default: 6_000,

@@ -45,6 +45,20 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
   gauge('berth_store_revision', 'The newest revision that this control plane has read', () => cache.revision);
   gauge('berth_hosts', 'Hosts that are known', () => cache.count('host'));
   measureHostStates(registry, cache);
+  gauge(
+    'berth_hosts_held',
+    'Hosts whose instances are not replaced yet, because many hosts fell silent together',
+    () => {
+      let held = 0;
+      for (const { value } of cache.list('host')) held += value.status.down?.heldUntilMs === undefined ? 0 : 1;
+      return held;
+    },
+  );
+  gauge('berth_mass_loss', '1 while hosts are down or silent of which many fell silent together', () => {
+    for (const { value } of cache.list('host'))
+      if (value.status.conditions.some(({ type, status }) => type === 'MassLoss' && status === 'True')) return 1;
+    return 0;
+  });
   gauge('berth_instances', 'Instances that are known', () => cache.count('instance'));
   // The names with "audit" are the former ones, kept for one version so that alerts continue to work.
   for (const word of ['verify', 'audit']) measureConsistency(registry, verifier, word);

@@ -34,6 +34,7 @@ import { candidateRoutes } from './http/routes/candidate-routes.ts';
 import type { ConnectionCounts } from './http/connections/connections.ts';
 import type { MintToken } from './http/identity/mint-token.ts';
 import type { HostLinks } from './http/host-links.ts';
+import { declareDownRoute } from './http/routes/hosts/declare-down.ts';
 import { hostTokenRoute } from './http/routes/host-token-route.ts';
 import { imageContentRoutes } from './http/routes/image-content-routes.ts';
 import { imageFromInstanceRoute } from './http/routes/image-from-instance.ts';
@@ -280,6 +281,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       masterKeysRoute(decider.cache, sealing),
       backupRoute({ store: sealing?.stored ?? store, clock, version }),
       hostTokenRoute(Buffer.from(made.cluster.tokenSecret, 'base64url'), decider),
+      declareDownRoute(decider),
       ...joinRoutes(decider, parts.joining),
       ...agentRoutes({ decider, assignments: made.assignments }),
       ...imageRoutes({ decider, links, content: parts.imageContent }),

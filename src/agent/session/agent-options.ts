@@ -16,7 +16,7 @@ import type { VolumeFiles } from '../volumes/files/volume-files.ts';
 /** What is measured of the machine. */
 export type Measurement = Pick<
   Registration,
-  'machineId' | 'bootId' | 'architecture' | 'capacity' | 'reserved' | 'traits' | 'providers'
+  'machineId' | 'bootId' | 'address' | 'watchdogMs' | 'architecture' | 'capacity' | 'reserved' | 'traits' | 'providers'
 >;
 
 export interface AgentOptions {

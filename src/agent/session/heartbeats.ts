@@ -11,7 +11,7 @@ import type { AgentParts, SessionState } from './agent-parts.ts';
 import { fingerprints, images, unknownVolumes } from './host-look.ts';
 import { isSessionOver, SessionOver } from './session-over.ts';
 
-type HostFacts = Omit<Required<Heartbeat>, 'epoch'>;
+type HostFacts = Omit<Required<Heartbeat>, 'epoch' | 'notReady'>;
 
 const lookTimeoutMs = 1000;
 const fingerprintMs = 10 * 60_000; // a hypervisor may have been installed or removed since

@@ -12,6 +12,7 @@ import type { QueueList } from '../queue.ts';
 import type { DeadLetter } from '../dead-letter.ts';
 import type { Explanation } from '../explanation.ts';
 import type { HostToken } from '../host-token.ts';
+import type { Host } from '../resources/host.ts';
 import type { InstanceBatchAnswer } from '../instance-batch.ts';
 import type { Kind, ResourceByKind } from '../resources/index.ts';
 import type { Labels } from '../resources/metadata.ts';
@@ -336,6 +337,10 @@ function fleetCalls(json: Json) {
     /** The token for the agent of a host; for operators. */
     hostToken: (host: string): Promise<HostToken> =>
       json(`/v1/hosts/${encodeURIComponent(host)}/token`, { method: 'POST' }),
+
+    /** Of a silent host: it is down, and none of its guests runs. */
+    declareHostDown: (host: string, body: { readonly reason: string }): Promise<Host> =>
+      json(`/v1/hosts/${encodeURIComponent(host)}/declare-down`, { method: 'POST', body }),
 
     /** What hosts provide and how much is allocated, by page. */
     usage: (query: { host?: string; limit?: number; continue?: string } = {}): Promise<UsagePage> =>

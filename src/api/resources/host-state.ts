@@ -43,6 +43,9 @@ export const HostDown = Type.Object(
     reason: Type.Enum(['Silent', 'Declared']),
     message: Type.String({ maxLength: 1024 }),
     proof: Type.Optional(HostProof),
+    heldUntilMs: Type.Optional(
+      Type.Integer({ description: 'many hosts fell silent together: nothing is replaced before this time' }),
+    ),
   },
   { ...closed, description: 'silent past the deadline, or declared to be down; ends with the next heartbeat' },
 );

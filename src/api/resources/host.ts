@@ -155,6 +155,8 @@ export const HostStatus = Type.Object(
       Type.String({ description: "data directory of this host's agent; no other agent can register it" }),
     ),
     bootId: Type.Optional(Type.String()),
+    address: Type.Optional(Type.String({ description: 'where the machine can be reached, as its agent says' })),
+    watchdogMs: Type.Optional(Type.Integer({ description: 'how long its watchdog device waits; absent: it has none' })),
     /** Grows by one with every session of its agent; messages of older sessions are refused. Never falls. */
     epoch: Type.Integer({ minimum: 0 }),
     session: Type.Optional(Type.String()),

@@ -109,6 +109,7 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   reportGuests: { epoch: 3, reports: [] },
   logIn: { idToken: 'eyJ...' },
   pushInventoryNodes: [{ name: 'metal-0', cpu: 32, memory: 131_072, usage_cpu: 4, usage_mem: 8_192, ip: '10.20.0.1' }],
+  declareHostDown: { reason: 'its power is off' },
   confirmInventory: { hash: '9d2c4f6b1a3e5870' },
   undoWorkload: { to: 3 },
   scaleWorkload: { replicas: 5 },

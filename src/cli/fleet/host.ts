@@ -10,6 +10,7 @@ import type { Cli } from '../cli.ts';
 import { attempting } from '../exit-codes.ts';
 import { listAll } from '../print/follow.ts';
 import { conditionOf } from '../instances/instance-view.ts';
+import { declareDownCommand } from './hosts/declare-down.ts';
 import { joinTokenCommand } from './join-token.ts';
 import { setCommand, taintCommand, untaintCommand } from './host-set.ts';
 import { inventoriesOf, originLines } from '../inventory/outside-host.ts';
@@ -40,6 +41,7 @@ export function hostCommand(cli: Cli): Command {
     .addCommand(taintCommand(cli))
     .addCommand(untaintCommand(cli))
     .addCommand(joinTokenCommand(cli))
+    .addCommand(declareDownCommand(cli))
     .addCommand(rmCommand(cli));
 }
 
@@ -145,6 +147,7 @@ function hostLines(host: Host, held: HostProviders, { nowMs, inventories }: View
         .join(', '),
     ],
     ...originLines(status, inventories, nowMs),
+    ['address', status.address],
     ['architecture', status.architecture],
     ...capacity.map((line, index): [string, string] => [index === 0 ? 'capacity' : '', line]),
     ...limitLines(status),

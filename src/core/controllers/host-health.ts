@@ -4,12 +4,13 @@
 // plane has read.
 
 import type { Host, HostStatus } from '../../api/resources/host.ts';
-import { agentSilent, hostStateName } from '../../api/resources/host-state.ts';
-import { isReady, withConditions } from '../state/conditions.ts';
+import { agentSilent, type HostDown, hostStateName } from '../../api/resources/host-state.ts';
+import { conditionOf, isReady, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { withState } from '../state/host-state-change.ts';
 import { keys } from '../state/keys.ts';
+import { isMass, type MassLoss, massLossAt } from '../state/mass-loss.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
@@ -40,7 +41,7 @@ export const hostHealth: Controller = {
         ...(told === 'heard' ? stated(host, ctx) : turn(snapshot, host, heardAgain(host, ctx), ctx)),
         requeueAfterMs: ctx.policy.offlineAfterMs - silentMs + 1,
       };
-    if (told === 'heard') return turn(snapshot, host, fallenSilent(host, ctx), ctx);
+    if (told === 'heard') return turn(snapshot, host, fallenSilent(snapshot, host, ctx), ctx);
     return host.value.status.down ? stated(host, ctx) : untilDown(snapshot, host, ctx);
   },
 };
@@ -59,6 +60,8 @@ interface Turn {
   readonly message: string;
   /** Of the lease: it must still be there, or is to go, or must be absent. */
   readonly lease: 'held' | 'ended' | 'absent';
+  /** An event of its own: a mass loss begins. */
+  readonly alarm?: string;
 }
 
 function heardAgain({ value: { status } }: Entry<Host>, ctx: Context): Turn {
@@ -72,11 +75,28 @@ function heardAgain({ value: { status } }: Entry<Host>, ctx: Context): Turn {
   };
 }
 
-function fallenSilent({ value: { status } }: Entry<Host>, ctx: Context): Turn {
+function fallenSilent(snapshot: Snapshot, { value: { metadata, status } }: Entry<Host>, ctx: Context): Turn {
   const seconds = Math.round(ctx.policy.offlineAfterMs / 1000);
   const news = { reason: agentSilent, message: `its agent has not been heard for ${seconds} s` };
   const conditions = readiness(status, 'False', news, ctx);
-  return { status: { ...status, conditions }, type: 'Warning', ...news, lease: 'ended' };
+  const loss = massLossAt(snapshot, { host: metadata.name, sinceMs: ctx.nowMs }, ctx.policy);
+  return {
+    status: { ...status, conditions: loss ? alarmed(conditions, loss, ctx) : conditions },
+    type: 'Warning',
+    ...news,
+    lease: 'ended',
+    // Once, by the host that makes it a mass loss.
+    ...(loss && !isMass(loss.silent - 1, loss.of) ? { alarm: lossWords(loss) } : {}),
+  };
+}
+
+function lossWords({ silent, of }: MassLoss): string {
+  return `${silent} of ${of} hosts fell silent together; replacements are held, because a shared cause is likely`;
+}
+
+function alarmed(conditions: HostStatus['conditions'], loss: MassLoss, ctx: Context): HostStatus['conditions'] {
+  const alarm = { type: 'MassLoss', status: 'True', reason: 'MassLoss', message: lossWords(loss) } as const;
+  return withConditions(conditions, [alarm], ctx.nowMs);
 }
 
 /** The silence before the host lost its lease counts as well. */
@@ -86,10 +106,17 @@ function untilDown(snapshot: Snapshot, host: Entry<Host>, ctx: Context): Plan {
   const lostMs = ctx.monotonicMs - snapshot.leaseLostAtMs(metadata.name);
   const waitMs = Math.max(0, hostDownAfterMs - offlineAfterMs) - lostMs;
   if (waitMs > 0) return { ...stated(host, ctx), requeueAfterMs: waitMs + 1 };
-  const message = `its agent has not been heard for ${Math.round(hostDownAfterMs / 1000)} s, so it is taken to be down`;
-  const down = { atMs: ctx.nowMs, reason: 'Silent', message } as const;
+  const sinceMs = conditionOf(status.conditions, 'Ready')?.sinceMs ?? ctx.nowMs;
+  const loss = massLossAt(snapshot, { host: metadata.name, sinceMs }, ctx.policy);
+  const { massLossHoldMs, massLossIntervalMs } = ctx.policy;
+  const message = `its agent has not been heard for ${Math.round(hostDownAfterMs / 1000)} s, so it is taken to be down${loss ? `; ${lossWords(loss)}` : ''}`;
+  const down: HostDown = {
+    ...{ atMs: ctx.nowMs, reason: 'Silent', message },
+    ...(loss ? { heldUntilMs: ctx.nowMs + massLossHoldMs + loss.held * massLossIntervalMs } : {}),
+  };
+  const conditions = loss ? alarmed(status.conditions, loss, ctx) : status.conditions;
   const news = { type: 'Warning', reason: 'HostDown', message } as const;
-  return turn(snapshot, host, { status: { ...status, down }, ...news, lease: 'absent' }, ctx);
+  return turn(snapshot, host, { status: { ...status, conditions, down }, ...news, lease: 'absent' }, ctx);
 }
 
 function readiness(
@@ -104,7 +131,7 @@ function readiness(
 function turn(
   snapshot: Snapshot,
   host: Entry<Host>,
-  { status, type, reason, message, lease: wanted }: Turn,
+  { status, type, reason, message, lease: wanted, alarm }: Turn,
   ctx: Context,
 ): Plan {
   const { name } = host.value.metadata;
@@ -115,6 +142,9 @@ function turn(
       { key: host.key, ifRevision: host.revision, value },
       ...(lease && wanted === 'ended' ? [{ key: lease.key, ifRevision: lease.revision, value: null }] : []),
       eventChange(host.value, { type, reason, message, host: name }, ctx),
+      ...(alarm === undefined
+        ? []
+        : [eventChange(host.value, { type: 'Warning', reason: 'MassLoss', message: alarm, host: name }, ctx)]),
     ],
     ...(lease && wanted === 'held' ? { conditions: [{ key: lease.key, ifRevision: lease.revision }] } : {}),
     ...(wanted === 'absent' ? { conditions: [{ key: keys.lease(name), ifRevision: 0 }] } : {}),

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { heartbeat } from '../operations/host.ts';
+import { declareDown } from '../operations/hosts/declare-down.ts';
 import { applyReport } from '../operations/report.ts';
 import type { Cache } from '../state/cache.ts';
 import { commitPlan, testCache, testContext, testGuest, testHost, testImage, testInstance } from '../testing.ts';
@@ -81,5 +82,80 @@ describe('host loss', () => {
     step(hostHealth, 'hosts/h1');
     for (const controller of [hostLoss, restart]) step(controller, key);
     expect(told()).toBe(after);
+  });
+});
+
+describe('mass loss', () => {
+  const down = (names: readonly string[], of: number) => {
+    const clock = { nowMs: startMs };
+    const all = Array.from({ length: of }, (_, index) => `h${index + 1}`);
+    const cache = testCache(
+      [testImage(), ...all.flatMap((name) => testHost(name)), testInstance('web', { onHostLoss: 'replace' })],
+      () => clock.nowMs,
+    );
+    const at = () =>
+      testContext({ nowMs: clock.nowMs, monotonicMs: clock.nowMs, newId: (prefix) => `${prefix}_m${++idCount}` });
+    const beat = (name: string) => {
+      const plan = heartbeat(cache, { name, heartbeat: { epoch: 1 } }, at()).plan;
+      return commitPlan(cache, plan);
+    };
+    all.forEach(beat);
+    for (const waitMs of [60_001, 240_001]) {
+      clock.nowMs += waitMs;
+      for (const name of all) if (!names.includes(name)) beat(name);
+      for (const name of all) commitPlan(cache, hostHealth.reconcile(cache, `hosts/${name}`, at()));
+    }
+    const heldOf = (name: string) => {
+      const until = cache.get('host', `hosts/${name}`)?.value.status.down?.heldUntilMs;
+      return until === undefined ? undefined : until - clock.nowMs;
+    };
+    const alarms = [...cache.list('event')].filter(({ value }) => value.spec.reason === 'MassLoss').length;
+    return { held: names.map(heldOf), alarms };
+  };
+
+  it('holds the replacements of three hosts of nine, and then begins with one host a minute', () => {
+    expect(down(['h1', 'h2', 'h3'], 9)).toEqual({ held: [600_000, 660_000, 720_000], alarms: 1 });
+  });
+
+  it.each([
+    ['two hosts of two', ['h1', 'h2'], 2],
+    ['three hosts of ten', ['h1', 'h2', 'h3'], 10],
+  ])('holds nothing for %s', (_, names, of) => {
+    expect(down(names, of)).toEqual({ held: names.map(() => undefined), alarms: 0 });
+  });
+});
+
+describe('a declaration', () => {
+  it('is a proof for an exclusive instance, and is refused while the host is heard', () => {
+    const { cache, step, at } = lost({ exclusive: true, onHostLoss: 'replace', selfStop: true });
+    commitPlan(cache, declareDown(cache, { name: 'h1', reason: 'power is off' }, at()).plan);
+    step(hostLoss, key);
+    expect(instanceIn(cache).status).toMatchObject({
+      phase: 'Pending',
+      replaced: { host: 'h1', incarnation: 1, proof: { kind: 'operator' } },
+    });
+    commitPlan(cache, heartbeat(cache, { name: 'h1', heartbeat: { epoch: 1 } }, at()).plan);
+    step(hostHealth, 'hosts/h1');
+    expect(() => declareDown(cache, { name: 'h1', reason: '' }, at())).toThrow('host "h1" is Ready');
+  });
+});
+
+describe('an agent that stops', () => {
+  it('closes its host at once, loses no instance, and only its next session opens the host', () => {
+    const cache = testCache([testImage(), ...testHost('h1'), testInstance('web')]);
+    const at = () => testContext({ newId: (prefix) => `${prefix}_s${++idCount}` });
+    const beat = (notReady?: { stopping: boolean; message: string }) =>
+      commitPlan(
+        cache,
+        heartbeat(cache, { name: 'h1', heartbeat: { epoch: 1, ...(notReady ? { notReady } : {}) } }, at()).plan,
+      );
+    commitPlan(cache, placement.reconcile(cache, key, at()));
+    beat({ stopping: true, message: 'stopped' });
+    expect(stateIn(cache)?.name).toBe('NotReady');
+    beat();
+    commitPlan(cache, hostHealth.reconcile(cache, 'hosts/h1', at()));
+    commitPlan(cache, lostHost.reconcile(cache, key, at()));
+    expect(stateIn(cache)?.name).toBe('NotReady');
+    expect(instanceIn(cache).status.phase).toBe('Scheduled');
   });
 });

@@ -34,8 +34,10 @@ export const hostLoss: Controller = {
     const host = snapshot.get('host', keys.host(instance.value.status.host ?? ''));
     const down = host?.value.status.down;
     if (!host || !down) return emptyPlan;
+    const heldMs = (down.heldUntilMs ?? 0) - ctx.nowMs;
     switch (onHostLossOf(snapshot, instance.value)) {
       case 'replace':
+        if (heldMs > 0) return { changes: [], requeueAfterMs: Math.min(heldMs, heldLookMs) };
         return replace({ instance, host, down }, ctx);
       case 'fail':
         return fail({ instance, host }, ctx);
@@ -44,6 +46,9 @@ export const hostLoss: Controller = {
     }
   },
 };
+
+/** The clock of another leader may be ahead. */
+const heldLookMs = 10_000;
 
 function isLost({ metadata, spec, status }: Instance): boolean {
   return (

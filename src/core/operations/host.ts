@@ -4,12 +4,13 @@
 import type { Heartbeat, Registration, Session } from '../../api/agent-protocol.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Host, HostSpec, HostStatus } from '../../api/resources/host.ts';
+import { agentNotReady, agentStopped } from '../../api/resources/host-state.ts';
 import type { Metadata } from '../../api/resources/metadata.ts';
 import { schemaVersion } from '../state/upgrade.ts';
 import { restoreOf } from '../state/cluster-state.ts';
-import { isReady, withConditions } from '../state/conditions.ts';
+import { conditionOf, isReady, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
-import { eventChange } from '../state/events.ts';
+import { eventChange, type NewEvent } from '../state/events.ts';
 import { withState } from '../state/host-state-change.ts';
 import { keys } from '../state/keys.ts';
 import { type Change, unchanged } from '../state/plan.ts';
@@ -268,6 +269,8 @@ function registeredHost(
       machineId: registration.machineId,
       agentId: registration.agentId,
       bootId: registration.bootId,
+      ...(registration.address === undefined ? {} : { address: registration.address }),
+      ...(registration.watchdogMs === undefined ? {} : { watchdogMs: registration.watchdogMs }),
       epoch: before.epoch + 1,
       session: registration.session,
       architecture: registration.architecture,
@@ -330,6 +333,7 @@ export function heartbeat(
 ): Decision {
   const host = hostInSession(snapshot, input.name, input.heartbeat.epoch);
   const { drivers, images, unknownGuests, unknownVolumes, guestsTold } = input.heartbeat;
+  const told = saidReady(host.value, input.heartbeat.notReady, ctx);
   const { unknownVolumes: volumesBefore = [], ...status } = host.value.status;
   const volumes = unknownVolumes ?? volumesBefore;
   const next: HostStatus = {
@@ -340,19 +344,40 @@ export function heartbeat(
     unknownGuests: unknownGuests ?? status.unknownGuests,
     // Needed only after a restore; otherwise each host would be written once more.
     ...(guestsTold === undefined || !restoreOf(snapshot) ? {} : { guestsTold }),
+    ...(told ? { conditions: told.conditions } : {}),
   };
   const changed = !equalJson(host.value.status, next);
+  const value = changed ? withState({ ...host.value, status: next }, ctx.nowMs) : host.value;
   return {
     plan: {
       changes: [
         leaseChange(snapshot, input.name, input.heartbeat.epoch, ctx),
-        ...(changed ? [{ key: host.key, ifRevision: host.revision, value: { ...host.value, status: next } }] : []),
+        ...(changed ? [{ key: host.key, ifRevision: host.revision, value }] : []),
+        ...(told ? [eventChange(host.value, { ...told.news, host: input.name }, ctx)] : []),
       ],
       // The session must still be the current one when this is written.
       ...(changed ? {} : { conditions: [{ key: host.key, ifRevision: host.revision }] }),
     },
     key: host.key,
     changed: true,
+  };
+}
+
+/** What the agent says of its readiness, where that is news. One that has said that it stops says no more in this session. */
+function saidReady(
+  { status }: Host,
+  said: Heartbeat['notReady'],
+  ctx: Context,
+): { readonly conditions: HostStatus['conditions']; readonly news: NewEvent } | undefined {
+  const reason = conditionOf(status.conditions, 'Ready')?.reason;
+  if (reason === agentStopped || (said === undefined && reason !== agentNotReady)) return undefined;
+  const now = said ? (said.stopping ? agentStopped : agentNotReady) : 'AgentReady';
+  if (now === reason) return undefined;
+  const message = said?.message ?? 'its agent says that it is ready again';
+  const ready = { type: 'Ready', status: said ? 'False' : 'True', reason: now, message } as const;
+  return {
+    conditions: withConditions(status.conditions, [ready], ctx.nowMs),
+    news: { type: said ? 'Warning' : 'Normal', reason: now, message },
   };
 }
 

@@ -8,6 +8,9 @@ export interface Policy {
   readonly offlineAfterMs: number;
   /** A host that is silent for this long is down: instances that ask for it are replaced. */
   readonly hostDownAfterMs: number;
+  /** When many hosts are lost together: replacements wait this long, then those of one host begin per interval. */
+  readonly massLossHoldMs: number;
+  readonly massLossIntervalMs: number;
   /** The servers can fence hosts. */
   readonly fencing?: boolean;
   /** How often agents send a heartbeat. */
@@ -52,6 +55,8 @@ export interface Policy {
 export const defaultPolicy: Policy = {
   offlineAfterMs: 60_000, // three minutes in Orchard, 60 s in Nova; six missed heartbeats here
   hostDownAfterMs: 300_000, // five minutes, as Kubernetes waits before it evicts
+  massLossHoldMs: 600_000, // time for a person to look: a switch is likelier than so many failures
+  massLossIntervalMs: 60_000,
   heartbeatMs: 10_000,
   restartDelayMs: 15_000,
   restartDelayMsMax: 300_000,

@@ -232,6 +232,7 @@ const others: Readonly<Record<string, Asks>> = {
   openVnc: both(atWeb),
   openPorts: both((side) => ({ ...atWeb(side), params: { name: `${side}-web`, port: '80' } })),
   getHostToken: hosts((host) => ({ params: { host } })),
+  declareHostDown: hosts((host) => ({ params: { host }, body: { reason: 'power is off' } })),
   cancelJob: both((side) => atJob(side, 'ci')),
   retryJob: both((side) => atJob(side, 'ended')),
   readJobLog: both((side) => atJob(side, 'ended')),
