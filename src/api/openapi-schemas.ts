@@ -10,6 +10,7 @@ import { CandidateQuestion, Candidates } from './candidates.ts';
 import { Capacity, CapacityQuestion } from './capacity.ts';
 import { errorSchema } from './error-schema.ts';
 import { Explanation, ReasonExplanation } from './explanation.ts';
+import { DrainAnswer, DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival } from './plans/host-plan.ts';
 import { QueueList } from './queue.ts';
 import { Container } from './resources/container.ts';
 import { HostDriver, HostImage, UnknownGuest } from './resources/host.ts';
@@ -38,6 +39,7 @@ const named: Readonly<Record<string, TSchema>> = {
   Gpus: InstanceSpec.properties.gpus,
   ...{ Explanation, ReasonExplanation, Ticket, TicketRequest, VerifyRequest, VerifyReport, Finding, QueueList },
   ...{ AskSpec, Candidates, CandidateQuestion, Capacity, CapacityQuestion, UsagePage, HostProviders, ProjectUsage },
+  ...{ DrainAnswer, DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival },
   ...{ NewInstanceBatch, InstanceBatch, ReceivedImage, StartAgain },
   ...Object.fromEntries(
     Object.entries(agent).flatMap(([name, value]) => (isSchema(value) ? [[name, value] as const] : [])),

@@ -35,6 +35,7 @@ import type { ConnectionCounts } from './http/connections/connections.ts';
 import type { MintToken } from './http/identity/mint-token.ts';
 import type { HostLinks } from './http/host-links.ts';
 import { declareDownRoute } from './http/routes/hosts/declare-down.ts';
+import { hostPlanRoutes } from './http/routes/plans/host-plan-routes.ts';
 import { hostTokenRoute } from './http/routes/host-token-route.ts';
 import { imageContentRoutes } from './http/routes/image-content-routes.ts';
 import { imageFromInstanceRoute } from './http/routes/image-from-instance.ts';
@@ -282,6 +283,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       backupRoute({ store: sealing?.stored ?? store, clock, version }),
       hostTokenRoute(Buffer.from(made.cluster.tokenSecret, 'base64url'), decider),
       declareDownRoute(decider),
+      ...hostPlanRoutes(decider),
       ...joinRoutes(decider, parts.joining),
       ...agentRoutes({ decider, assignments: made.assignments }),
       ...imageRoutes({ decider, links, content: parts.imageContent }),

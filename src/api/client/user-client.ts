@@ -8,6 +8,7 @@ import type { AuditLogCheck, AuditLogPage } from '../audit/audit-log.ts';
 import type { VerifyReport, VerifyRequest } from '../verify.ts';
 import type { Candidates } from '../candidates.ts';
 import type { Capacity } from '../capacity.ts';
+import type { DrainAnswer, DrainOptions, HostDrain } from '../plans/host-plan.ts';
 import type { QueueList } from '../queue.ts';
 import type { DeadLetter } from '../dead-letter.ts';
 import type { Explanation } from '../explanation.ts';
@@ -341,6 +342,20 @@ function fleetCalls(json: Json) {
     /** Of a silent host: it is down, and none of its guests runs. */
     declareHostDown: (host: string, body: { readonly reason: string }): Promise<Host> =>
       json(`/v1/hosts/${encodeURIComponent(host)}/declare-down`, { method: 'POST', body }),
+    /** What a drain of the host would do; with `apply` the drain itself, refused when the plan is another by now. */
+    drainHost: (
+      host: string,
+      request: Partial<DrainOptions> & { readonly apply?: string } = {},
+    ): Promise<DrainAnswer> =>
+      json(`${pathOf('host', host)}/drain`, { method: 'POST', body: request, repeatable: true }),
+
+    showDrain: (host: string): Promise<HostDrain> => json(`${pathOf('host', host)}/drain`),
+
+    cancelDrain: (host: string): Promise<HostDrain> => json(`${pathOf('host', host)}/drain`, { method: 'DELETE' }),
+
+    /** The same for a host that never returns: with `apply` it is removed. */
+    evacuateHost: (host: string, request: { readonly apply?: string } = {}): Promise<DrainAnswer> =>
+      json(`${pathOf('host', host)}/evacuate`, { method: 'POST', body: request }),
 
     /** What hosts provide and how much is allocated, by page. */
     usage: (query: { host?: string; limit?: number; continue?: string } = {}): Promise<UsagePage> =>

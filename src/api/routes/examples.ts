@@ -85,6 +85,8 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   },
   findCapacity: { spec: { cpus: 2, memoryMiB: 4096 }, losses: 1 },
   findCandidates: { project: 'web', spec: { cpus: 2, memoryMiB: 4096 }, limit: 5 },
+  drainHost: { stopOthers: false, movesMax: 2, deadlineMs: 3_600_000, atDeadline: 'leave' },
+  evacuateHost: {},
   verify: { apply: false },
   formerVerify: { apply: false },
   createToken: { metadata: { name: 'ci' }, spec: { role: 'user', project: 'web', expiresInSec: 2_592_000 } },

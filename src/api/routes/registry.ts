@@ -7,6 +7,7 @@ import { auditLogRoutes } from './audit-log.ts';
 import { capacityRoutes } from './capacity.ts';
 import { docsPageRoutes } from './docs-page.ts';
 import { hookRoutes } from './hooks.ts';
+import { hostPlanRoutes } from './host-plans.ts';
 import { hostRoutes } from './hosts.ts';
 import { imageRoutes } from './images.ts';
 import { instanceRoutes } from './instances.ts';
@@ -29,6 +30,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(resourceDefinitions).flatMap(({ kind }) => routesOfKind(kind)),
   ...Object.values(instanceRoutes),
   ...Object.values(hostRoutes),
+  ...Object.values(hostPlanRoutes),
   ...Object.values(joinRoutes),
   ...Object.values(jobRoutes),
   ...Object.values(runRoutes),

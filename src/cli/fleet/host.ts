@@ -11,6 +11,7 @@ import { attempting } from '../exit-codes.ts';
 import { listAll } from '../print/follow.ts';
 import { conditionOf } from '../instances/instance-view.ts';
 import { declareDownCommand } from './hosts/declare-down.ts';
+import { drainCommand, evacuateCommand } from './host-drain.ts';
 import { joinTokenCommand } from './join-token.ts';
 import { setCommand, taintCommand, untaintCommand } from './host-set.ts';
 import { inventoriesOf, originLines } from '../inventory/outside-host.ts';
@@ -30,11 +31,13 @@ const advice = { NotFound: '"berth host ls" shows the hosts' } as const;
 
 export function hostCommand(cli: Cli): Command {
   return new Command('host')
-    .description('Hosts: show, change, pause, resume, remove')
+    .description('Hosts: show, change, pause, resume, drain, remove')
     .addCommand(lsCommand(cli))
     .addCommand(showCommand(cli))
     .addCommand(pauseCommand(cli, 'pause', true, 'Pause hosts: place nothing new on them; running instances stay'))
     .addCommand(pauseCommand(cli, 'resume', false, 'Resume paused hosts: place new instances on them again'))
+    .addCommand(drainCommand(cli))
+    .addCommand(evacuateCommand(cli))
     .addCommand(createCommand(cli))
     .addCommand(poolCommand(cli))
     .addCommand(setCommand(cli))

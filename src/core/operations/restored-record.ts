@@ -35,6 +35,8 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
     case 'webhookProgress':
     case 'busProgress':
       return null; // its revisions are of the earlier store
+    case 'hostPlan': // a restored host is as open as it was, and a drain is begun again by a person
+      return null;
     case 'joinToken':
       return null; // it may have been used since
     case 'removedHost':

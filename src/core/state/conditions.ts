@@ -29,6 +29,13 @@ export function isReady({ conditions }: { readonly conditions: readonly Conditio
   return conditionOf(conditions, 'Ready')?.status === 'True';
 }
 
+/** Whether it is being drained, or was, and has not been opened since. */
+export function isDraining(
+  host: { readonly status: { readonly conditions: readonly Condition[] } } | undefined,
+): boolean {
+  return host !== undefined && conditionOf(host.status.conditions, 'Draining')?.status === 'True';
+}
+
 export function conditionOf(conditions: readonly Condition[], type: string): Condition | undefined {
   return conditions.find((condition) => condition.type === type);
 }

@@ -35,6 +35,7 @@ const folders = {
   spare: 'spares',
   workload: 'workloads',
   workloadRevision: 'workload-revisions',
+  hostPlan: 'host-plans',
   webhook: 'webhooks',
   inventory: 'inventories',
   webhookProgress: 'webhook-progress',
@@ -116,6 +117,7 @@ export const keys = {
   workloadRevision: (project: string, name: string, number: number): string =>
     `workload-revisions/${project}/${name}/${number}`,
   spare: (project: string, name: string): string => `spares/${project}/${name}`,
+  hostPlan: (host: string): string => `host-plans/${host}`,
   webhook: (project: string, name: string): string => `webhooks/${project}/${name}`,
   webhookProgress: (project: string, name: string): string => `webhook-progress/${project}/${name}`,
   busProgress: (name: string): string => `bus-progress/${name}`,
@@ -186,6 +188,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.workloadRevision(record.project, record.name, record.number);
     case 'spare':
       return keys.spare(record.metadata.project, record.metadata.name);
+    case 'hostPlan':
+      return keys.hostPlan(record.host);
     case 'webhook':
       return keys.webhook(record.metadata.project, record.metadata.name);
     case 'webhookProgress':

@@ -3,6 +3,7 @@
 
 import type { CloudEvent } from '../../api/news/cloud-event.ts';
 import type { WorkloadTemplate } from '../../api/resources/workload.ts';
+import type { HostDrain } from '../../api/plans/host-plan.ts';
 import type { WebhookDelivery } from '../../api/news/webhook-delivery.ts';
 import type { ResourceByKind } from '../../api/resources/index.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
@@ -335,8 +336,14 @@ export interface WorkloadRevision {
   readonly createdAtMs: number;
 }
 
+/** The plan that was last shown for a host, or the drain that it became. There is one per host. */
+export interface HostPlanRecord extends HostDrain {
+  readonly kind: 'hostPlan';
+}
+
 interface InternalByKind {
   workloadRevision: WorkloadRevision;
+  hostPlan: HostPlanRecord;
   busProgress: BusProgress;
   webhookProgress: WebhookProgress;
   secretValues: SecretValues;

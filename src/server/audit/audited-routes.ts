@@ -69,7 +69,7 @@ function showsOne({ path }: Route): boolean {
 }
 
 function isWrite({ audit }: Route, { query, body }: RouteRequest): boolean {
-  if (audit === 'applied') return isRecord(body) && body['apply'] === true;
+  if (audit === 'applied') return isRecord(body) && (body['apply'] === true || typeof body['apply'] === 'string');
   return !query.all('dryRun').some((value) => value !== 'false');
 }
 

@@ -1,0 +1,64 @@
+// Routes about plans for one host: shown first, then applied by their hash.
+
+import { Type } from 'typebox';
+import { DrainAnswer, DrainOptions, HostDrain } from '../plans/host-plan.ts';
+import { json, needs, route } from './route.ts';
+
+const closed = { additionalProperties: false } as const;
+const tag = 'hosts';
+const apply = Type.Optional(
+  Type.String({ minLength: 8, maxLength: 64, description: 'the hash of the plan to apply; absent: show the plan' }),
+);
+
+export const DrainRequest = Type.Object({ ...DrainOptions.properties, apply }, closed);
+
+export const hostPlanRoutes = {
+  drain: route({
+    id: 'drainHost',
+    tag,
+    method: 'POST',
+    path: '/v1/hosts/:host/drain',
+    access: needs('host', 'drain'),
+    audit: 'applied',
+    summary: 'Plan to empty a host, or apply the plan: instances leave, and nothing new is placed there',
+    query: {},
+    body: DrainRequest,
+    answers: { 200: json(DrainAnswer) },
+    errors: ['NotFound', 'Conflict'],
+  }),
+  showDrain: route({
+    id: 'showDrain',
+    tag,
+    method: 'GET',
+    path: '/v1/hosts/:host/drain',
+    access: needs('host', 'read'),
+    summary: 'How far the drain of a host is',
+    query: {},
+    answers: { 200: json(HostDrain) },
+    errors: ['NotFound'],
+  }),
+  cancelDrain: route({
+    id: 'cancelDrain',
+    tag,
+    method: 'DELETE',
+    path: '/v1/hosts/:host/drain',
+    access: needs('host', 'drain'),
+    summary: 'End the drain of a host and open the host again; what has left does not return',
+    query: {},
+    answers: { 200: json(HostDrain) },
+    errors: ['NotFound'],
+  }),
+  evacuate: route({
+    id: 'evacuateHost',
+    tag,
+    method: 'POST',
+    path: '/v1/hosts/:host/evacuate',
+    access: needs('host', 'delete'),
+    audit: 'applied',
+    summary: 'Plan to give up a host that never returns, or apply the plan: the host is removed',
+    query: {},
+    body: Type.Object({ apply }, closed),
+    answers: { 200: json(DrainAnswer) },
+    errors: ['NotFound', 'Conflict'],
+  }),
+} as const;

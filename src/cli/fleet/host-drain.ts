@@ -1,0 +1,216 @@
+// `berth host drain` and `berth host evacuate`: the plan first, then the plan by its hash.
+
+import { Command } from 'commander';
+import { sleep } from '../../base/clock.ts';
+import type { DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival } from '../../api/plans/host-plan.ts';
+import type { UserClient } from '../../api/client/user-client.ts';
+import type { Cli } from '../cli.ts';
+import { attempting, CommandError, exitCodes, usageError } from '../exit-codes.ts';
+import { amountText, age, parseDurationMs, parseInteger } from '../options/units.ts';
+import { type Colours, type Column, coloursFor, type Format, printValue, tableLines } from '../print/output.ts';
+import { outputOption } from '../print/output-option.ts';
+import { visible } from '../print/terminal.ts';
+import { openSession } from '../session.ts';
+
+const advice = { NotFound: '"berth host ls" shows the hosts' } as const;
+const pollMs = 1_000;
+
+interface DrainFlags {
+  readonly apply?: string;
+  readonly stopOthers?: true;
+  readonly movesMax: string;
+  readonly deadline: string;
+  readonly atDeadline: string;
+  readonly status?: true;
+  readonly watch?: true;
+  readonly cancel?: true;
+  readonly output: Format;
+}
+
+export function drainCommand(cli: Cli): Command {
+  return new Command('drain')
+    .description('Show the plan to empty a host; with --apply carry it out')
+    .argument('<host>')
+    .option('--apply <hash>', 'carry out the plan with this hash, with the same options; refused when it has changed')
+    .option('--stop-others', 'stop the instances that cannot move; their disks stay')
+    .option('--moves-max <count>', 'instances that leave at a time', '2')
+    .option('--deadline <duration>', 'when the drain ends, whatever has left', '1h')
+    .option('--at-deadline <action>', 'what happens then to instances that still run: leave or stop', 'leave')
+    .option('--status', 'show how far the drain is')
+    .option('-w, --watch', 'show how far the drain is until it ends')
+    .option('--cancel', 'end the drain and open the host again')
+    .addOption(outputOption('value'))
+    .action(async (host: string, flags: DrainFlags, command: Command) => {
+      const verbs = [flags.apply, flags.status, flags.cancel].filter((flag) => flag !== undefined);
+      if (verbs.length > 1) throw usageError('give only one of --apply, --status and --cancel');
+      const options = optionsOf(flags);
+      const { client } = await openSession(cli, command);
+      await attempting(`drain host "${host}"`, () => drain(cli, client, { host, flags, options }), advice);
+    });
+}
+
+interface Asked {
+  readonly host: string;
+  readonly flags: DrainFlags;
+  readonly options: DrainOptions;
+}
+
+async function drain(cli: Cli, client: UserClient, { host, flags, options }: Asked): Promise<void> {
+  const { output, apply, cancel, status, watch } = flags;
+  if (cancel) return printDrain(cli, output, await client.cancelDrain(host));
+  if (apply !== undefined) {
+    const { drain: begun } = await client.drainHost(host, { ...options, apply });
+    if (!watch) return begun && printDrain(cli, output, begun);
+  }
+  if (watch) return watchDrain(cli, client, host, output);
+  if (status) return printDrain(cli, output, await client.showDrain(host));
+  const { plan } = await client.drainHost(host, options);
+  if (plan) await printPlan(cli, output, plan, `berth host drain ${host}${flagsText(flags)} --apply ${plan.hash}`);
+}
+
+function optionsOf({ stopOthers, movesMax, deadline, atDeadline }: DrainFlags): DrainOptions {
+  if (atDeadline !== 'leave' && atDeadline !== 'stop')
+    throw usageError(`--at-deadline must be leave or stop, not "${atDeadline}"`);
+  return {
+    stopOthers: stopOthers === true,
+    movesMax: parseInteger('--moves-max', movesMax, { min: 1, max: 100 }),
+    deadlineMs: parseDurationMs('--deadline', deadline),
+    atDeadline,
+  };
+}
+
+/** To be repeated with --apply. */
+function flagsText({ stopOthers, movesMax, deadline, atDeadline }: DrainFlags): string {
+  return [
+    stopOthers ? ' --stop-others' : '',
+    movesMax === '2' ? '' : ` --moves-max ${movesMax}`,
+    deadline === '1h' ? '' : ` --deadline ${deadline}`,
+    atDeadline === 'leave' ? '' : ` --at-deadline ${atDeadline}`,
+  ].join('');
+}
+
+export function evacuateCommand(cli: Cli): Command {
+  return new Command('evacuate')
+    .description('Show what giving up a host that never returns would do; with --apply the host is removed')
+    .argument('<host>')
+    .option('--apply <hash>', 'carry out the plan with this hash; refused when it has changed')
+    .addOption(outputOption('value'))
+    .action(async (host: string, { apply, output }: { apply?: string; output: Format }, command: Command) => {
+      const { client } = await openSession(cli, command);
+      await attempting(
+        `evacuate host "${host}"`,
+        async () => {
+          const { plan } = await client.evacuateHost(host, apply === undefined ? {} : { apply });
+          if (plan) return printPlan(cli, output, plan, `berth host evacuate ${host} --apply ${plan.hash}`);
+          cli.stdout.write(`${host} removed\n`);
+        },
+        advice,
+      );
+    });
+}
+
+async function printPlan(cli: Cli, output: Format, plan: HostPlan, next: string): Promise<void> {
+  if (output === 'json' || output === 'yaml') return printValue(cli, output, plan);
+  cli.stdout.write(`${planLines(plan, coloursFor(cli.stdout, cli.environment), next).join('\n')}\n`);
+}
+
+function planLines(plan: HostPlan, colours: Colours, next: string): string[] {
+  const { host, guests, room, before, after } = plan;
+  const what =
+    plan.verb === 'drain'
+      ? `Plan to drain host ${host}: it is closed first; at most ${plan.options.movesMax} leave at a time.`
+      : `Plan to give up host ${host}: it is removed, with everything that was on it only.`;
+  return [
+    visible(what),
+    '',
+    ...(guests.length === 0 ? ['Nothing is there.'] : tableLines(planColumns, guests, { colours })),
+    '',
+    `Room left on the other hosts: ${roomText(room)}`,
+    survivalText('Now', before),
+    survivalText('Afterwards', after),
+    ...(plan.verb === 'drain' ? [deadlineText(plan.options)] : []),
+    '',
+    `Plan ${plan.hash}, valid for ${age(plan.expiresAtMs - plan.madeAtMs)}. Apply it with:`,
+    visible(`  ${next}`),
+  ];
+}
+
+function deadlineText({ deadlineMs, atDeadline }: DrainOptions): string {
+  const action = atDeadline === 'stop' ? 'is stopped' : 'stays here, and the host stays closed';
+  return `What still runs after ${age(deadlineMs)} ${action}.`;
+}
+
+function roomText(room: HostPlan['room']): string {
+  const parts = Object.entries(room).map(
+    ([resourceClass, { free, capacity }]) =>
+      `${amountText(resourceClass, free)} of ${amountText(resourceClass, capacity)}`,
+  );
+  return parts.length === 0 ? 'none' : parts.join(', ');
+}
+
+export function survivalText(when: string, { survives, hosts, notShown, notShownCount }: Survival): string {
+  if (survives) return `${when} the fleet survives the loss of any one host (${hosts} with instances).`;
+  const more = notShownCount > notShown.length ? ', …' : '';
+  return visible(
+    `${when} the loss of one host may leave instances without a place: ${notShown.join(', ')}${more} (${notShownCount} of ${hosts}).`,
+  );
+}
+
+const planColumns: readonly Column<PlannedGuest>[] = [
+  { header: 'PROJECT', value: ({ project }) => project, usual: 'default' },
+  { header: 'NAME', value: ({ name, kind }) => (kind === 'instance' ? name : `${name} (${kind})`) },
+  {
+    header: 'ACTION',
+    value: ({ action }) => actionWords[action],
+    paint: (cell, { action }, colours) => (action === 'stays' || action === 'fails' ? colours.red(cell) : cell),
+  },
+  { header: 'TO', value: ({ target }) => target ?? '' },
+  { header: 'WHY', value: ({ reasons }) => reasons.map(({ message }) => message).join('; ') },
+];
+
+const actionWords: Readonly<Record<PlannedGuest['action'], string>> = {
+  replace: 'replaced',
+  ends: 'ends itself',
+  stop: 'stopped',
+  restart: 'starts again',
+  fails: 'lost',
+  rests: 'at rest',
+  stays: 'cannot move',
+};
+
+const drainColumns: readonly Column<PlannedGuest>[] = [
+  ...planColumns.slice(0, 3),
+  { header: 'STATE', value: ({ progress }) => progress ?? '' },
+  { header: 'WHY', value: ({ message, reasons }) => message ?? reasons.map((each) => each.message).join('; ') },
+];
+
+async function printDrain(cli: Cli, output: Format, drained: HostDrain): Promise<void> {
+  if (output === 'json' || output === 'yaml') return printValue(cli, output, drained);
+  const { host, phase, guests } = drained;
+  const colours = coloursFor(cli.stdout, cli.environment);
+  cli.stdout.write(
+    `${[visible(`${host}: ${phase}, ${doneText(guests)}`), ...tableLines(drainColumns, guests, { colours })].join('\n')}\n`,
+  );
+}
+
+function doneText(guests: readonly PlannedGuest[]): string {
+  const done = guests.filter(({ progress }) => progress === 'done').length;
+  return `${done} of ${guests.length} done`;
+}
+
+/** Until the drain has ended. Throws when something still runs on the host. */
+async function watchDrain(cli: Cli, client: UserClient, host: string, output: Format): Promise<void> {
+  let told = '';
+  for (;;) {
+    const now = await client.showDrain(host);
+    const line = JSON.stringify([now.phase, now.guests.map(({ progress }) => progress)]);
+    if (line !== told) await printDrain(cli, output, now);
+    told = line;
+    if (now.phase === 'Incomplete')
+      throw new CommandError(exitCodes.badOutcome, `host "${host}" is not empty`, {
+        advice: 'the lines above say what still runs there, and why',
+      });
+    if (now.phase !== 'Draining') return;
+    await sleep(cli.clock, pollMs, cli.interruption());
+  }
+}

@@ -1,0 +1,169 @@
+// What is on a host and what becomes of each when the host is emptied or gone, before anyone looks for targets.
+
+import type { DrainOptions, PlannedGuest, PlanReason, PlanVerb } from '../../api/plans/host-plan.ts';
+import { isToRestart } from '../../api/instances/restart-rule.ts';
+import type { Instance } from '../../api/resources/instance.ts';
+import type { Amounts } from '../../api/resources/metadata.ts';
+import { holdsOnlyDisk } from '../ledger/ledger.ts';
+import { type Request, requestOf } from '../scheduler/request.ts';
+import { keys } from '../state/keys.ts';
+import type { Allocation } from '../state/records.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import { endOf, workloadOf } from './owner.ts';
+
+/** One that needs a place elsewhere. */
+export interface Mover {
+  readonly instance: Instance;
+  readonly request: Request;
+  /** It goes after all others, and needs no target: its workload has one copy per host. */
+  readonly last: boolean;
+  /** What it does where no host takes it: it keeps running here, or it waits for room. */
+  readonly elsewhere: 'stays' | 'waits';
+}
+
+export interface Found {
+  readonly guest: PlannedGuest;
+  readonly mover?: Mover;
+}
+
+interface Asked {
+  readonly verb: PlanVerb;
+  readonly host: string;
+  readonly options: DrainOptions;
+}
+
+export function guestsOn(snapshot: Snapshot, asked: Asked): readonly Found[] {
+  const found: Found[] = [];
+  for (const { value } of snapshot.allocationsOnHost(asked.host)) {
+    const { consumer } = value;
+    if (consumer.kind === undefined) {
+      const instance = snapshot.get('instance', keys.instance(consumer.project, consumer.name))?.value;
+      if (instance?.metadata.id === consumer.id && instance.status.incarnation === consumer.incarnation)
+        found.push(instanceFound(snapshot, instance, value, asked));
+    } else found.push({ guest: otherOf(snapshot, value, asked.verb) });
+  }
+  return found;
+}
+
+/** A task or a volume. */
+function otherOf(snapshot: Snapshot, allocation: Allocation, verb: PlanVerb): PlannedGuest {
+  const { consumer } = allocation;
+  const { kind = 'instance' as const, id, project, name, incarnation } = consumer;
+  const base = { kind, id, project, name, generation: 1, incarnation, amounts: amountsOf(allocation) };
+  if (kind === 'volume') {
+    const gone = verb === 'evacuate';
+    const message = gone ? 'it was on this host only' : 'volumes stay with their host';
+    return { ...base, action: gone ? 'fails' : 'rests', reasons: [{ code: 'LocalVolume', message }] };
+  }
+  if (verb === 'evacuate')
+    return { ...base, action: 'fails', reasons: [{ code: 'RoomLost', message: 'the room that it held is gone' }] };
+  const task = snapshot.get('task', keys.task(project, name))?.value;
+  const endsAtMs = task?.status.heldUntilMs;
+  const reasons = [{ code: 'Expires', message: 'the room is held for a limited time' }];
+  return { ...base, action: 'ends', reasons, ...(endsAtMs === undefined ? {} : { endsAtMs }) };
+}
+
+function instanceFound(snapshot: Snapshot, instance: Instance, allocation: Allocation, asked: Asked): Found {
+  const { metadata, status } = instance;
+  const base = {
+    kind: 'instance' as const,
+    ...{ id: metadata.id, project: metadata.project, name: metadata.name, generation: metadata.generation },
+    incarnation: status.incarnation,
+    amounts: amountsOf(allocation),
+  };
+  const decided =
+    asked.verb === 'drain' ? whenDrained(snapshot, instance, allocation, asked) : whenGone(snapshot, instance);
+  const { mover, ...guest } = decided;
+  const moving = mover && { instance, request: requestOf(snapshot, instance), ...mover };
+  return { guest: { ...base, ...guest }, ...(moving ? { mover: moving } : {}) };
+}
+
+type Decided = Pick<PlannedGuest, 'action' | 'reasons'> & {
+  readonly endsAtMs?: number;
+  readonly mover?: Pick<Mover, 'last' | 'elsewhere'>;
+};
+
+function whenDrained(snapshot: Snapshot, instance: Instance, allocation: Allocation, { options }: Asked): Decided {
+  if (isAtRest(instance, allocation))
+    return { action: 'rests', reasons: [{ code: 'NotRunning', message: 'it does not run; its disk stays here' }] };
+  const end = endOf(snapshot, instance);
+  if (end) {
+    const { atMs, ...reason } = end;
+    return { action: 'ends', reasons: [reason], ...(atMs === undefined ? {} : { endsAtMs: atMs }) };
+  }
+  const workload = workloadOf(instance);
+  const obstacles = workload ? obstaclesToReplace(instance) : obstaclesToMove(snapshot, instance);
+  if (obstacles.length > 0) return { action: options.stopOthers ? 'stop' : 'stays', reasons: obstacles };
+  const message = workload?.perHost
+    ? `workload ${workload.name} has one copy per host`
+    : `workload ${workload?.name} creates another copy`;
+  return {
+    action: 'replace',
+    reasons: [{ code: workload?.perHost ? 'PerHost' : 'Workload', message }],
+    mover: { last: workload?.perHost === true, elsewhere: 'stays' },
+  };
+}
+
+/** The host never returns. */
+function whenGone(snapshot: Snapshot, instance: Instance): Decided {
+  const { spec } = instance;
+  if (instance.metadata.deletionRequestedAtMs !== undefined)
+    return { action: 'ends', reasons: [{ code: 'Deleting', message: 'it is being deleted' }] };
+  const workload = workloadOf(instance);
+  const volumes = (spec.volumes ?? []).length > 0;
+  if (volumes)
+    return { action: 'fails', reasons: [{ code: 'LocalVolume', message: 'its volumes were on this host only' }] };
+  const end = endOf(snapshot, instance);
+  if (end?.code === 'JobAttempt')
+    return {
+      action: 'fails',
+      reasons: [{ code: 'JobAttempt', message: 'its job makes another attempt if it has retries left' }],
+    };
+  const mover = { last: workload?.perHost === true, elsewhere: 'waits' as const };
+  if (workload)
+    return {
+      action: 'replace',
+      reasons: [{ code: 'Workload', message: `workload ${workload.name} creates another copy` }],
+      mover,
+    };
+  const failed: Instance = { ...instance, status: { ...instance.status, phase: 'Failed' } };
+  if (isToRestart(failed) && spec.restart?.disk !== 'kept')
+    return {
+      action: 'restart',
+      reasons: [{ code: 'FreshDisk', message: 'its restart policy starts it elsewhere, with a fresh disk' }],
+      mover,
+    };
+  return { action: 'fails', reasons: [{ code: 'DiskLost', message: 'its disk was on this host only' }] };
+}
+
+/** Nothing of it runs, and nothing is going to. */
+function isAtRest(instance: Instance, allocation: Allocation): boolean {
+  const { phase } = instance.status;
+  if (holdsOnlyDisk(allocation) || phase === 'Stopped') return true;
+  return (phase === 'Failed' || phase === 'Exited') && !isToRestart(instance);
+}
+
+function obstaclesToReplace({ metadata, spec }: Instance): PlanReason[] {
+  if (spec.protected !== true) return [];
+  return [{ code: 'Protected', message: `it is protected from deletion: "berth unprotect ${metadata.name}"` }];
+}
+
+/** Never empty: the disk of an instance cannot be copied to another host yet. */
+function obstaclesToMove(snapshot: Snapshot, { metadata, spec }: Instance): PlanReason[] {
+  const reasons: PlanReason[] = [];
+  for (const { name } of spec.volumes ?? []) {
+    const volume = snapshot.get('volume', keys.volume(metadata.project, name))?.value;
+    if (volume?.status.host !== undefined)
+      reasons.push({ code: 'LocalVolume', message: `volume ${name} stays with its host` });
+  }
+  if (spec.gpus !== undefined) reasons.push({ code: 'HostDevice', message: 'it has a device of its host' });
+  reasons.push({ code: 'LocalDisk', message: 'its disk cannot be copied to another host' });
+  return reasons;
+}
+
+function amountsOf({ amounts }: Allocation): Amounts {
+  const sum: Record<string, number> = {};
+  for (const held of Object.values(amounts))
+    for (const [resourceClass, amount] of Object.entries(held)) sum[resourceClass] = (sum[resourceClass] ?? 0) + amount;
+  return sum;
+}

@@ -1,0 +1,31 @@
+// Who replaces or ends an instance: a workload, a job, a time limit of its own. The only place that knows.
+
+import { expiryOf } from '../../api/instances/lifetime.ts';
+import type { Instance } from '../../api/resources/instance.ts';
+import { keys } from '../state/keys.ts';
+import { jobsOf } from '../state/jobs.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+
+/** The workload that replaces it; undefined: none. */
+export function workloadOf(_instance: Instance): { readonly name: string; readonly perHost: boolean } | undefined {
+  return undefined;
+}
+
+export interface End {
+  readonly code: 'JobAttempt' | 'Expires' | 'Deleting';
+  readonly message: string;
+  readonly atMs?: number;
+}
+
+/** Why it ends by itself; undefined: it runs until someone ends it. */
+export function endOf(snapshot: Snapshot, { metadata, spec, status }: Instance): End | undefined {
+  if (metadata.deletionRequestedAtMs !== undefined) return { code: 'Deleting', message: 'it is being deleted' };
+  const jobKey = jobsOf(snapshot).ofInstance(keys.instance(metadata.project, metadata.name));
+  const job = jobKey === undefined ? undefined : snapshot.get('job', jobKey)?.value;
+  if (job) {
+    const atMs = (status.runningAtMs ?? metadata.createdAtMs) + job.spec.timeoutMs;
+    return { code: 'JobAttempt', message: `it ends with job ${job.metadata.name}`, atMs };
+  }
+  const atMs = expiryOf({ metadata, spec });
+  return atMs === undefined ? undefined : { code: 'Expires', message: 'its lifetime ends', atMs };
+}

@@ -1,0 +1,85 @@
+// `/v1/hosts/{host}/drain` and `/evacuate`: plans for a host, shown and then applied by their hash.
+
+import type { HostDrain, HostPlan } from '../../../../api/plans/host-plan.ts';
+import { hostPlanRoutes as routes } from '../../../../api/routes/host-plans.ts';
+import { assertMayOn, notFound } from '../../../../core/access/may.ts';
+import type { Principal } from '../../../../core/access/principal.ts';
+import {
+  beginDrain,
+  cancelDrain,
+  drainOf,
+  showDrainPlan,
+  shownDrain,
+} from '../../../../core/operations/plans/host-drain.ts';
+import { evacuate, showEvacuation } from '../../../../core/operations/plans/evacuate.ts';
+import { guestsWithoutNames } from '../../../../core/plans/without-guests.ts';
+import { keys } from '../../../../core/state/keys.ts';
+import type { Snapshot } from '../../../../core/state/snapshot.ts';
+import type { Decider } from '../../../decide.ts';
+import { decideFor } from '../../on-behalf.ts';
+import type { Route } from '../../route.ts';
+import { bind } from '../bind.ts';
+import { knowsNames } from '../visible.ts';
+
+export function hostPlanRoutes(decider: Decider): Route[] {
+  const { cache } = decider;
+  const seen = <P extends HostDrain | HostPlan>(principal: Principal, plan: P): P => ({
+    ...plan,
+    guests: guestsWithoutNames(plan.guests, knowsNames(principal, cache)),
+  });
+  return [
+    bind(routes.drain, async ({ params: { host }, body: { apply, ...options } }, request) => {
+      const { principal } = request.caller;
+      if (apply === undefined) {
+        const { decision } = await decideFor(decider, request, (snapshot, ctx) => {
+          assertMayDrain(snapshot, principal, host);
+          return showDrainPlan(snapshot, { host, options }, ctx);
+        });
+        return { status: 200, json: { plan: seen(principal, decision.shown) } };
+      }
+      const { decision } = await decideFor(decider, request, (snapshot, ctx) => {
+        assertMayDrain(snapshot, principal, host);
+        return beginDrain(snapshot, { host, options, hash: apply }, ctx);
+      });
+      return { status: 200, json: { drain: seen(principal, decision.begun) } };
+    }),
+    bind(routes.showDrain, ({ params: { host } }, { caller: { principal } }) => {
+      if (!cache.get('host', keys.host(host))) throw notFound('host', host);
+      return { status: 200, json: seen(principal, shownDrain(drainOf(cache, host).value)) };
+    }),
+    bind(routes.cancelDrain, async ({ params: { host } }, request) => {
+      const { principal } = request.caller;
+      const { decision } = await decideFor(decider, request, (snapshot, ctx) => {
+        assertMayDrain(snapshot, principal, host);
+        return cancelDrain(snapshot, host, ctx);
+      });
+      return { status: 200, json: seen(principal, decision.ended) };
+    }),
+    bind(routes.evacuate, async ({ params: { host }, body: { apply } }, request) => {
+      const { principal } = request.caller;
+      if (apply === undefined) {
+        const { decision } = await decideFor(decider, request, (snapshot, ctx) => {
+          assertMayDrain(snapshot, principal, host, 'delete');
+          return showEvacuation(snapshot, host, ctx);
+        });
+        return { status: 200, json: { plan: seen(principal, decision.shown) } };
+      }
+      await decideFor(decider, request, (snapshot, ctx) => {
+        assertMayDrain(snapshot, principal, host, 'delete');
+        return evacuate(snapshot, { host, hash: apply }, ctx);
+      });
+      return { status: 200, json: {} };
+    }),
+  ];
+}
+
+function assertMayDrain(
+  snapshot: Snapshot,
+  principal: Principal,
+  name: string,
+  verb: 'drain' | 'delete' = 'drain',
+): void {
+  const host = snapshot.get('host', keys.host(name))?.value;
+  if (!host) throw notFound('host', name);
+  assertMayOn(snapshot, principal, verb, host);
+}
