@@ -59,7 +59,7 @@ export const agentStopped = 'AgentStopped';
 export const agentNotReady = 'AgentNotReady';
 
 interface Stated {
-  readonly spec: { readonly paused: boolean; readonly draining?: unknown };
+  readonly spec: { readonly paused: boolean };
   readonly status: {
     readonly conditions: readonly { readonly type: string; readonly status: string; readonly reason: string }[];
     readonly down?: HostDown;
@@ -71,6 +71,6 @@ export function hostStateName({ spec, status }: Stated): HostStateName {
   const ready = status.conditions.find(({ type }) => type === 'Ready');
   if (ready?.status !== 'True')
     return ready?.reason === agentStopped || ready?.reason === agentNotReady ? 'NotReady' : 'Unknown';
-  if (spec.draining !== undefined && spec.draining !== false) return 'Draining';
+  if (status.conditions.some(({ type, status: is }) => type === 'Draining' && is === 'True')) return 'Draining';
   return spec.paused ? 'Paused' : 'Ready';
 }

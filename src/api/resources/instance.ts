@@ -333,6 +333,7 @@ export const InstanceStatus = Type.Object(
         { ...closed, description: 'the copy on a lost host that this one replaces' },
       ),
     ),
+    evicted: Type.Optional(Type.Boolean({ description: 'its host is drained: its workload is to replace it' })),
     expiryToldMs: Type.Optional(Type.Integer({ description: 'the expiry that its owner was told of' })),
     /** Of the newest accepted report: older ones change nothing. */
     report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),

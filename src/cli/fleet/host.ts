@@ -118,6 +118,12 @@ function limitLines({ conditions }: Host['status']): [string, string][] {
   return limit?.status === 'False' ? [['', limit.message]] : [];
 }
 
+/** Only while it is closed by a drain. */
+function drainingLines({ conditions }: Host['status']): [string, string][] {
+  const draining = conditionOf(conditions, 'Draining');
+  return draining?.status === 'True' ? [['drained', draining.message]] : [];
+}
+
 function hostLines(host: Host, held: HostProviders, { nowMs, inventories }: ViewFacts): string[] {
   const { metadata, spec, status } = host;
   const ready = conditionOf(status.conditions, 'Ready');
@@ -141,6 +147,7 @@ function hostLines(host: Host, held: HostProviders, { nowMs, inventories }: View
         : 'no: its agent has never registered',
     ],
     ['paused', spec.paused ? 'yes: nothing new is placed here' : 'no'],
+    ...drainingLines(status),
     ['pool', spec.pool],
     ...purposeLines(spec, status),
     [

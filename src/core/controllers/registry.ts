@@ -1,6 +1,7 @@
 // The controllers. A new one is a file and a line here.
 
 import type { Controller } from './controller.ts';
+import { drain } from './drain.ts';
 import { expiry } from './expiry.ts';
 import { garbage } from './garbage.ts';
 import { hostHealth } from './host-health.ts';
@@ -32,6 +33,7 @@ export const controllers: readonly Controller[] = [
   volume,
   garbage,
   expiry,
+  drain,
   overdue,
   inventory,
   token,

@@ -55,7 +55,7 @@ export const workload: Controller = {
 function keep(snapshot: Snapshot, entry: Entry<Workload>, ctx: Context): Plan {
   const { spec, status, metadata } = entry.value;
   const copies = instancesOf(snapshot, metadata.id).map((each) => copyOf(snapshot, each));
-  const wanted = spec.perHost ? hostsFor(snapshot, spec.template.spec) : spec.replicas;
+  const wanted = spec.perHost ? hostsFor(snapshot, spec.template.spec, copies) : spec.replicas;
   const strategy = spec.perHost ? { ...spec.strategy, maxSurge: 0 } : spec.strategy;
   const failures = withFailures(status.failures, copies, ctx.nowMs);
   const pass = passOf({

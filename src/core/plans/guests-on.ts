@@ -91,8 +91,8 @@ function whenDrained(snapshot: Snapshot, instance: Instance, allocation: Allocat
     const { atMs, ...reason } = end;
     return { action: 'ends', reasons: [reason], ...(atMs === undefined ? {} : { endsAtMs: atMs }) };
   }
-  const workload = workloadOf(instance);
-  const obstacles = workload ? obstaclesToReplace(instance) : obstaclesToMove(snapshot, instance);
+  const workload = workloadOf(snapshot, instance);
+  const obstacles = workload ? obstaclesToReplace(instance, workload) : obstaclesToMove(snapshot, instance);
   if (obstacles.length > 0) return { action: options.stopOthers ? 'stop' : 'stays', reasons: obstacles };
   const message = workload?.perHost
     ? `workload ${workload.name} has one copy per host`
@@ -109,7 +109,7 @@ function whenGone(snapshot: Snapshot, instance: Instance): Decided {
   const { spec } = instance;
   if (instance.metadata.deletionRequestedAtMs !== undefined)
     return { action: 'ends', reasons: [{ code: 'Deleting', message: 'it is being deleted' }] };
-  const workload = workloadOf(instance);
+  const workload = workloadOf(snapshot, instance);
   const volumes = (spec.volumes ?? []).length > 0;
   if (volumes)
     return { action: 'fails', reasons: [{ code: 'LocalVolume', message: 'its volumes were on this host only' }] };
@@ -137,15 +137,28 @@ function whenGone(snapshot: Snapshot, instance: Instance): Decided {
 }
 
 /** Nothing of it runs, and nothing is going to. */
-function isAtRest(instance: Instance, allocation: Allocation): boolean {
+export function isAtRest(instance: Instance, allocation: Allocation): boolean {
   const { phase } = instance.status;
   if (holdsOnlyDisk(allocation) || phase === 'Stopped') return true;
   return (phase === 'Failed' || phase === 'Exited') && !isToRestart(instance);
 }
 
-function obstaclesToReplace({ metadata, spec }: Instance): PlanReason[] {
-  if (spec.protected !== true) return [];
-  return [{ code: 'Protected', message: `it is protected from deletion: "berth unprotect ${metadata.name}"` }];
+function obstaclesToReplace(
+  { metadata, spec }: Instance,
+  workload: { readonly name: string; readonly paused: boolean },
+): PlanReason[] {
+  const reasons: PlanReason[] = [];
+  if (spec.protected === true)
+    reasons.push({
+      code: 'Protected',
+      message: `it is protected from deletion: "berth unprotect ${metadata.name}"`,
+    });
+  if (workload.paused)
+    reasons.push({
+      code: 'WorkloadPaused',
+      message: `its workload replaces nothing while it is paused: "berth workload resume ${workload.name}"`,
+    });
+  return reasons;
 }
 
 /** Never empty: the disk of an instance cannot be copied to another host yet. */

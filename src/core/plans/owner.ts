@@ -7,8 +7,15 @@ import { jobsOf } from '../state/jobs.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
 /** The workload that replaces it; undefined: none. */
-export function workloadOf(_instance: Instance): { readonly name: string; readonly perHost: boolean } | undefined {
-  return undefined;
+export function workloadOf(
+  snapshot: Snapshot,
+  { metadata, status }: Instance,
+): { readonly name: string; readonly perHost: boolean; readonly paused: boolean } | undefined {
+  if (status.workload === undefined) return undefined;
+  const { name, id } = status.workload;
+  const workload = snapshot.get('workload', keys.workload(metadata.project, name))?.value;
+  if (workload?.metadata.id !== id || workload.metadata.deletionRequestedAtMs !== undefined) return undefined;
+  return { name, perHost: workload.spec.perHost === true, paused: workload.spec.paused };
 }
 
 export interface End {

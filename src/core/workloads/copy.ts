@@ -20,6 +20,8 @@ export interface Copy {
   readonly lost: boolean;
   /** Its deletion was requested, and its host holds room for it. */
   readonly leaving: boolean;
+  /** A drain of its host asks to replace it. */
+  readonly evicted?: true;
   readonly host?: string;
   readonly hostReady: boolean;
   readonly protected: boolean;
@@ -28,6 +30,9 @@ export interface Copy {
   readonly restarts: number;
   readonly createdAtMs: number;
 }
+
+/** Older than every other: a copy that a drain asks to replace is replaced as in an update. */
+const evictedRevision = 0;
 
 /** A label with a whole number: copies with a lower one are removed first. */
 const costLabel = 'deletion-cost';
@@ -41,12 +46,13 @@ export function copyOf(snapshot: Snapshot, { key, value }: Entry<Instance>): Cop
     key,
     id: metadata.id,
     ordinal: status.workload?.ordinal ?? 0,
-    revision: status.workload?.revision ?? 0,
+    revision: status.evicted ? evictedRevision : (status.workload?.revision ?? 0),
     ready: status.phase === 'Running' && status.guest?.ready === true,
     readyAtMs: status.readyAtMs ?? status.runningAtMs ?? metadata.createdAtMs,
     over: lost || hasEnded(value),
     lost,
     leaving: metadata.deletionRequestedAtMs !== undefined,
+    ...(status.evicted ? { evicted: true as const } : {}),
     ...(status.host === undefined ? {} : { host: status.host }),
     hostReady:
       host !== undefined && !host.spec.paused && conditionOf(host.status.conditions, 'Ready')?.status === 'True',

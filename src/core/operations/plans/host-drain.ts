@@ -4,6 +4,7 @@ import { ApiError } from '../../../api/errors.ts';
 import type { DrainOptions, HostDrain, HostPlan, PlannedGuest } from '../../../api/plans/host-plan.ts';
 import { equalJson } from '../../../base/equal-json.ts';
 import { guestsOfPlan, planHost, planKeptMs } from '../../plans/drain.ts';
+import { withoutMarks } from '../../plans/eviction.ts';
 import { differenceOf } from '../../plans/plan-difference.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
@@ -138,6 +139,7 @@ export function cancelDrain(
       changes: [
         hostOpened(record, message, ctx),
         { key: entry.key, ifRevision: entry.revision, value: ended },
+        ...withoutMarks(snapshot, ended.guests),
         eventChange(record.value, { reason: 'DrainCancelled', message, host }, ctx),
       ],
     },

@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest';
+import type { DrainOptions } from '../../api/plans/host-plan.ts';
+import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
+import type { WorkloadSpec } from '../../api/resources/workload.ts';
+import { beginDrain, cancelDrain, showDrainPlan } from '../operations/plans/host-drain.ts';
+import { createInstance } from '../operations/instance.ts';
+import { applyReport } from '../operations/report.ts';
+import { createWorkload } from '../operations/workloads/workload.ts';
+import type { Cache } from '../state/cache.ts';
+import { isDraining } from '../state/conditions.ts';
+import { keys } from '../state/keys.ts';
+import { commitPlan, testContext, testFleet, testGuest, testInstance, testWorkloadSpec } from '../testing.ts';
+import { drain } from './drain.ts';
+import { garbage } from './garbage.ts';
+import { placement } from './placement.ts';
+import { workload } from './workload.ts';
+
+const options: DrainOptions = { stopOthers: false, movesMax: 2, deadlineMs: 600_000, atDeadline: 'leave' };
+
+/** A fleet whose hosts do at once what they are told; time moves by hand. */
+class World {
+  readonly cache: Cache;
+  nowMs = 1_000_000;
+  #sequence = 0;
+  #ids = 0;
+
+  constructor(hosts = ['a', 'b', 'c']) {
+    this.cache = testFleet(Object.fromEntries(hosts.map((name) => [name, { labels: { host: name } }])));
+  }
+
+  ctx = () =>
+    testContext({ nowMs: this.nowMs, newId: (prefix) => `${prefix}_${String(++this.#ids).padStart(26, '0')}` });
+
+  instance(name: string, spec: Partial<InstanceSpec> = {}): void {
+    const input = { project: 'default', name, labels: {}, spec: testInstance(name, spec).spec };
+    commitPlan(this.cache, createInstance(this.cache, input, this.ctx()).plan);
+    this.settle();
+  }
+
+  workload(spec: Partial<WorkloadSpec> = {}): void {
+    const input = { project: 'default', name: 'web', labels: {}, spec: testWorkloadSpec(spec) };
+    commitPlan(this.cache, createWorkload(this.cache, input, this.ctx()).plan);
+    this.settle();
+  }
+
+  plan(changed: Partial<DrainOptions> = {}, host = 'a') {
+    const { plan, shown } = showDrainPlan(this.cache, { host, options: { ...options, ...changed } }, this.ctx());
+    commitPlan(this.cache, plan);
+    return shown;
+  }
+
+  apply(changed: Partial<DrainOptions> = {}, hash = this.plan(changed).hash): void {
+    const input = { host: 'a', options: { ...options, ...changed }, hash };
+    commitPlan(this.cache, beginDrain(this.cache, input, this.ctx()).plan);
+  }
+
+  drain = () => this.cache.get('hostPlan', keys.hostPlan('a'))?.value;
+  instances = (): Instance[] => Array.from(this.cache.list('instance'), ({ value }) => value);
+  on = (host: string): Instance[] => this.instances().filter(({ status }) => status.host === host);
+  readyCount = (): number => this.instances().filter(({ status }) => status.guest?.ready === true).length;
+
+  /** Until no controller has anything to do; `watch` runs after each change. */
+  settle(watch: () => void = () => {}): void {
+    for (let round = 0; round < 200; round++) {
+      let changed = false;
+      for (const controller of [drain, workload, placement, garbage])
+        for (const key of [...controller.keys(this.cache)]) {
+          const plan = controller.reconcile(this.cache, key, this.ctx());
+          if (plan.changes.length === 0) continue;
+          commitPlan(this.cache, plan);
+          changed = true;
+          watch();
+        }
+      for (const { metadata, spec, status } of this.instances())
+        changed = this.#obey(metadata, spec, status) || changed;
+      this.nowMs += 500;
+      if (!changed && round > 10) return;
+    }
+    throw new Error('it never settles');
+  }
+
+  #obey(metadata: Instance['metadata'], spec: Instance['spec'], status: Instance['status']): boolean {
+    if (status.host === undefined) return false;
+    const gone = metadata.deletionRequestedAtMs !== undefined;
+    const stopped = spec.powerState === 'stopped';
+    if (!gone && status.guest?.state === (stopped ? 'stopped' : 'running')) return false;
+    const guest = gone
+      ? { state: 'absent' as const }
+      : testGuest({ state: stopped ? 'stopped' : 'running', ready: !stopped });
+    const report = {
+      ...{ instanceId: metadata.id, incarnation: status.incarnation, sequence: ++this.#sequence },
+      ...{ observedGeneration: metadata.generation, guest },
+    };
+    commitPlan(this.cache, applyReport(this.cache, { host: status.host, epoch: 1, report }, this.ctx()).plan);
+    return true;
+  }
+}
+
+describe('a workload on a drained host', () => {
+  it('is replaced elsewhere, and stays available', () => {
+    const world = new World();
+    world.workload({ replicas: 6, strategy: { ...testWorkloadSpec().strategy, maxSurge: 1, maxUnavailable: 0 } });
+    const there = world.on('a').length;
+    expect(there).toBeGreaterThan(0);
+    expect(world.plan().guests.map(({ action }) => action)).toEqual(Array.from({ length: there }, () => 'replace'));
+    world.apply();
+    world.settle(() => expect(world.readyCount()).toBeGreaterThanOrEqual(6));
+    expect(world.drain()?.phase).toBe('Drained');
+    expect(world.on('a')).toEqual([]);
+    expect(world.readyCount()).toBe(6);
+  });
+
+  it('has one copy fewer when it has one per host, and gets it back when the host is open', () => {
+    const world = new World();
+    const placed = { labels: {}, spec: testInstance('', { placement: { maxPerHost: 1 } }).spec };
+    world.workload({ perHost: true, replicas: 1, template: placed });
+    expect(world.instances()).toHaveLength(3);
+    world.apply();
+    world.settle();
+    expect([world.drain()?.phase, world.on('a').length, world.instances().length]).toEqual(['Drained', 0, 2]);
+    commitPlan(world.cache, cancelDrain(world.cache, 'a', world.ctx()).plan);
+    world.settle();
+    expect(world.on('a')).toHaveLength(1);
+  });
+});
+
+describe('the drain of a host', () => {
+  const on = (host: string): Partial<InstanceSpec> => ({ placement: { hostLabels: { host } } });
+
+  it('closes the host, stops what may be stopped, and opens it when it is cancelled', () => {
+    const world = new World();
+    world.instance('one', on('a'));
+    world.instance('two', on('a'));
+    world.apply({ stopOthers: true });
+    world.settle();
+    expect(world.drain()?.phase).toBe('Drained');
+    expect(world.on('a').map(({ status }) => status.phase)).toEqual(['Stopped', 'Stopped']);
+    expect(isDraining(world.cache.get('host', 'hosts/a')?.value)).toBe(true);
+    world.instance('three', on('a'));
+    expect(world.on('a')).toHaveLength(2);
+    commitPlan(world.cache, cancelDrain(world.cache, 'a', world.ctx()).plan);
+    world.settle();
+    expect(world.on('a')).toHaveLength(3);
+  });
+
+  it('ends incomplete when something cannot move', () => {
+    const world = new World();
+    world.instance('one', on('a'));
+    world.apply();
+    world.settle();
+    expect(world.drain()).toMatchObject({ phase: 'Incomplete', guests: [{ name: 'one', progress: 'left' }] });
+    expect(world.on('a')[0]?.status.phase).toBe('Running');
+  });
+
+  it('does at its deadline what the plan says', () => {
+    const world = new World();
+    world.instance('one', { ...on('a'), ttlMs: 86_400_000 });
+    world.apply({ atDeadline: 'stop' });
+    world.settle();
+    expect(world.drain()?.phase).toBe('Draining');
+    world.nowMs += options.deadlineMs;
+    world.settle();
+    expect(world.drain()?.phase).toBe('Incomplete');
+    expect(world.on('a')[0]?.status.phase).toBe('Stopped');
+  });
+
+  it('goes on when a step is refused', () => {
+    const world = new World();
+    world.workload({ replicas: 3 });
+    const { hash } = world.plan();
+    world.apply({}, hash);
+    const [first] = world.on('a');
+    const entry = world.cache.get('instance', keys.instance('default', first?.metadata.name ?? ''));
+    if (!entry) throw new Error('nothing is on a');
+    const spec = { ...entry.value.spec, protected: true };
+    commitPlan(world.cache, {
+      changes: [{ key: entry.key, ifRevision: entry.revision, value: { ...entry.value, spec } }],
+    });
+    world.settle();
+    expect(world.drain()?.guests.map(({ progress }) => progress)).toEqual(['failed', 'done', 'done']);
+    expect(world.drain()?.phase).toBe('Incomplete');
+  });
+
+  it('is refused by the hash of another plan, and says what has changed', () => {
+    const world = new World();
+    world.instance('one', on('a'));
+    const { hash } = world.plan();
+    world.instance('two', on('a'));
+    const before = world.cache.revision;
+    expect(() => world.apply({}, hash)).toThrow('instance default/two is new here: stays (LocalDisk)');
+    expect(world.cache.revision).toBe(before);
+  });
+
+  it('is refused when the plan was shown long ago', () => {
+    const world = new World();
+    world.instance('one', on('a'));
+    const { hash } = world.plan();
+    world.nowMs += 2 * 3_600_000 - 60_000;
+    expect(() => world.apply({}, hash)).toThrow('was shown too long ago');
+  });
+
+  it('is repeated without effect', () => {
+    const world = new World();
+    world.instance('one', on('a'));
+    const { hash } = world.plan();
+    world.apply({}, hash);
+    const before = world.cache.get('hostPlan', keys.hostPlan('a'))?.revision;
+    world.apply({}, hash);
+    expect(world.cache.get('hostPlan', keys.hostPlan('a'))?.revision).toBe(before);
+  });
+});
