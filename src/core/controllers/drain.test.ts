@@ -112,8 +112,7 @@ describe('a workload on a drained host', () => {
 
   it('has one copy fewer when it has one per host, and gets it back when the host is open', () => {
     const world = new World();
-    const placed = { labels: {}, spec: testInstance('', { placement: { maxPerHost: 1 } }).spec };
-    world.workload({ perHost: true, replicas: 1, template: placed });
+    world.workload({ perHost: true, replicas: 1 });
     expect(world.instances()).toHaveLength(3);
     world.apply();
     world.settle();
