@@ -23,7 +23,7 @@ import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { sparesOf } from '../state/spares.ts';
+import { sparesOf } from '../state/views/spares.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
 /** Timers are limited to 24 days; longer waits wake up in between. */

@@ -14,8 +14,8 @@ import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
-import { sparesOf } from '../state/spares.ts';
-import { tasksOf } from '../state/tasks.ts';
+import { sparesOf } from '../state/views/spares.ts';
+import { tasksOf } from '../state/views/tasks.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 import { mayMakeRoom } from './placement.ts';
 

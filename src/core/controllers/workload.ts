@@ -17,7 +17,7 @@ import { keys } from '../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { WorkloadRevision } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { copiesOf } from '../state/workload-copies.ts';
+import { copiesOf } from '../state/views/workload-copies.ts';
 import { copyOf } from '../workloads/copy.ts';
 import { type Failures, notBeforeMs, withFailures } from '../workloads/failures.ts';
 import { hostsFor } from '../workloads/per-host.ts';

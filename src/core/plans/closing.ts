@@ -4,6 +4,7 @@ import type { Host } from '../../api/resources/host.ts';
 import { withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import type { Change } from '../state/plan.ts';
+import { withState } from '../state/host-state-change.ts';
 import type { Entry } from '../state/snapshot.ts';
 
 export function hostClosed(entry: Entry<Host>, message: string, ctx: Context): Change {
@@ -20,5 +21,6 @@ function withDraining(
   ctx: Context,
 ): Change {
   const conditions = withConditions(value.status.conditions, [{ type: 'Draining', ...draining }], ctx.nowMs);
-  return { key, ifRevision: revision, value: { ...value, status: { ...value.status, conditions } } };
+  const host = withState({ ...value, status: { ...value.status, conditions } }, ctx.nowMs);
+  return { key, ifRevision: revision, value: host };
 }

@@ -4,7 +4,7 @@ import type { Workload } from '../../api/resources/workload.ts';
 import type { Endpoint } from '../../api/routes/workloads.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import { copiesOf } from '../state/workload-copies.ts';
+import { copiesOf } from '../state/views/workload-copies.ts';
 import { copyOf } from './copy.ts';
 
 /** By ordinal. */

@@ -2,7 +2,7 @@
 // accepted. Pure; server/outbox/statuses sends it.
 
 import { isFinal, type Job, type JobStatus } from '../../../api/resources/job.ts';
-import { forgeJobsOf } from '../../state/forge-jobs.ts';
+import { forgeJobsOf } from '../../state/views/forge-jobs.ts';
 import { emptyPlan, type Plan } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 

@@ -7,7 +7,7 @@ import { isFinal, type Job, JobSpec } from '../../../api/resources/job.ts';
 import { passGate } from '../../queue/limits.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
-import { forgeJobsOf } from '../../state/forge-jobs.ts';
+import { forgeJobsOf } from '../../state/views/forge-jobs.ts';
 import { keys } from '../../state/keys.ts';
 import { type Change, emptyPlan, type Plan, unchanged } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';

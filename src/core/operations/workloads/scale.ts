@@ -6,7 +6,7 @@ import type { Workload } from '../../../api/resources/workload.ts';
 import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
-import { copiesOf } from '../../state/workload-copies.ts';
+import { copiesOf } from '../../state/views/workload-copies.ts';
 import { copyOf } from '../../workloads/copy.ts';
 import { passOf } from '../../workloads/pass.ts';
 import type { Decision } from '../decision.ts';

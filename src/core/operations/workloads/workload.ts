@@ -12,7 +12,7 @@ import { keys } from '../../state/keys.ts';
 import { type Change, unchanged } from '../../state/plan.ts';
 import type { WorkloadRevision } from '../../state/records.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
-import { copiesOf } from '../../state/workload-copies.ts';
+import { copiesOf } from '../../state/views/workload-copies.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
 import type { Decision } from '../decision.ts';

@@ -1,7 +1,7 @@
 // Tasks: the pending ones, and those with an allocation, by host. Indexed so that no change needs a list of all tasks.
 
-import type { Task } from '../../api/resources/task.ts';
-import { defineView, type RecordChange, type Snapshot, type View } from './snapshot.ts';
+import type { Task } from '../../../api/resources/task.ts';
+import { defineView, type RecordChange, type Snapshot, type View } from '../snapshot.ts';
 
 export const tasksOf = defineView((snapshot) => new Tasks(snapshot));
 

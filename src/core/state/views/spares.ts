@@ -1,7 +1,7 @@
 // Spares by what holds their room, so that no change of a task or an instance needs a list of all spares.
 
-import type { Spare } from '../../api/resources/spare.ts';
-import { defineView, type RecordChange, type Snapshot, type View } from './snapshot.ts';
+import type { Spare } from '../../../api/resources/spare.ts';
+import { defineView, type RecordChange, type Snapshot, type View } from '../snapshot.ts';
 
 export const sparesOf = defineView((snapshot) => new Spares(snapshot));
 

@@ -1,7 +1,7 @@
 // The instances of each workload, so that no change of one needs a list of all instances.
 
-import type { AnyRecord } from './records.ts';
-import { defineView, type RecordChange, type Snapshot, type View } from './snapshot.ts';
+import type { AnyRecord } from '../records.ts';
+import { defineView, type RecordChange, type Snapshot, type View } from '../snapshot.ts';
 
 export const copiesOf = defineView((snapshot) => new Copies(snapshot));
 

@@ -1,8 +1,8 @@
 // Jobs that webhooks asked for, by the branch they are of and by the delivery that asked, so that no delivery needs a
 // list of all jobs.
 
-import type { Job, JobForgeOrigin } from '../../api/resources/job.ts';
-import { defineView, type RecordChange, type Snapshot, type View } from './snapshot.ts';
+import type { Job, JobForgeOrigin } from '../../../api/resources/job.ts';
+import { defineView, type RecordChange, type Snapshot, type View } from '../snapshot.ts';
 
 export const forgeJobsOf = defineView((snapshot) => new ForgeJobs(snapshot));
 
