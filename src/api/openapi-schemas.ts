@@ -12,12 +12,24 @@ import { errorSchema } from './error-schema.ts';
 import { Explanation, ReasonExplanation } from './explanation.ts';
 import { DrainAnswer, DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival } from './plans/host-plan.ts';
 import { QueueList } from './queue.ts';
+import { Check, Checks } from './resources/check.ts';
 import { Container } from './resources/container.ts';
 import { HostDriver, HostImage, UnknownGuest } from './resources/host.ts';
 import { ChildProviders, HostRule, Preference, Trait, TraitRules } from './resources/host-rules.ts';
 import { resourceDefinitions } from './resources/index.ts';
 import { InstanceSpec, StartAgain } from './resources/instance.ts';
-import { Amounts, Condition, DottedName, LabelKey, Labels, LabelValue, Metadata, Name } from './resources/metadata.ts';
+import { Mount } from './resources/mount.ts';
+import {
+  Amounts,
+  HeldAmounts,
+  Condition,
+  DottedName,
+  LabelKey,
+  Labels,
+  LabelValue,
+  Metadata,
+  Name,
+} from './resources/metadata.ts';
 import { AffinityRule, SpreadRule } from './resources/placement-rules.ts';
 import { SecretReference } from './resources/secret.ts';
 import { AskSpec } from './resources/task.ts';
@@ -34,6 +46,7 @@ const named: Readonly<Record<string, TSchema>> = {
   ...{ Metadata, ReplaceMetadata, Deleted, Condition, Name, DottedName, Labels, LabelKey, LabelValue, Amounts },
   ...{ Trait, TraitRules, HostRule, Preference, AffinityRule, SpreadRule, ChildProviders },
   ...{ HostDriver, HostImage, UnknownGuest, Container, SecretReference },
+  ...{ Check, Checks, Mount, HeldAmounts },
   ...ofKinds(),
   Placement: InstanceSpec.properties.placement,
   Gpus: InstanceSpec.properties.gpus,
