@@ -29,8 +29,12 @@ const settleIntervals = 2;
 const hostsPerCommit = 100;
 const skippedMax = 16;
 
-/** The state that the list led to, which is written down. */
-export async function applyList(parts: ListParts, inventory: Inventory, list: NodeList): Promise<InventoryStatus> {
+/** The state that the list led to, which is written down. `asOfMs`: the list knows nothing that came later. */
+export async function applyList(
+  parts: ListParts,
+  inventory: Inventory,
+  { list, asOfMs }: { readonly list: NodeList; readonly asOfMs: number },
+): Promise<InventoryStatus> {
   if (!list.ok) return noteStale(parts, inventory, `the list is refused: ${list.why}`);
   const { name } = inventory.metadata;
   const verdict = judgeList(parts.cache, inventory, list);
@@ -41,7 +45,7 @@ export async function applyList(parts: ListParts, inventory: Inventory, list: No
     return note(parts, inventory, { ...before, state: 'Held', message, waiting });
   }
   const { pool, intervalMs } = inventory.spec;
-  const of = { inventory: name, pool, settleMs: settleIntervals * intervalMs };
+  const of = { inventory: name, pool, asOfMs, settleMs: settleIntervals * intervalMs };
   const { differing, refused } = await differingOf(parts, of, list.nodes);
   for (const nodes of chunksOf(differing))
     await parts.decide((snapshot, ctx) => onlyWhile(snapshot, inventory, applyNodes(snapshot, { ...of, nodes }, ctx)));

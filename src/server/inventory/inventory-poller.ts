@@ -111,6 +111,7 @@ export class InventoryPoller {
   async #poll(inventory: Inventory): Promise<string | undefined> {
     const { clock } = this.#parts.decider;
     const url = placeOf(inventory.spec.source);
+    const asOfMs = clock.nowMs();
     const fetched = await this.#ask(inventory.spec.source, this.#last?.url === url ? this.#last.etag : undefined);
     // It may have been changed, or another process may lead, since the question went out.
     const now = this.#current();
@@ -126,7 +127,7 @@ export class InventoryPoller {
       await noteStale(this.#listParts(), now, `the list is refused: ${list.why}`, this.#lastGoodAtMs);
       return list.why;
     }
-    const { state } = await applyList(this.#listParts(), now, list);
+    const { state } = await applyList(this.#listParts(), now, { list, asOfMs });
     if (state === 'Fresh') this.#lastGoodAtMs = Math.floor(clock.nowMs());
     return undefined;
   }

@@ -46,7 +46,7 @@ export function inventoryRoutes(decider: Decider): Route[] {
               }),
           },
           inventory,
-          list,
+          { list, asOfMs: clock.nowMs() },
         );
         return { status: 200, json: status };
       } finally {

@@ -634,7 +634,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     invariant: 1,
     world: { servers: 1, without: ['server-clock-jump'] },
     file: 'core/operations/inventory/apply-nodes.ts',
-    find: 'const settled = settledOn(snapshot, name, ctx.nowMs - of.settleMs);',
+    find: 'const settled = settledOn(snapshot, name, of.asOfMs - of.settleMs);',
     replace: 'const settled = settledOn(snapshot, name, ctx.nowMs);',
   },
   {

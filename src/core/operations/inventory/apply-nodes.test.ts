@@ -66,7 +66,11 @@ function apply(cache: Cache, items: readonly object[], now = ctx): number | 'hel
   const list = listOf(items);
   const verdict = judgeList(cache, inventoryOf(cache), list);
   if (!verdict.apply) return 'held';
-  const applied = applyNodes(cache, { inventory: 'metal', nodes: list.nodes, settleMs: 20_000 }, now);
+  const applied = applyNodes(
+    cache,
+    { inventory: 'metal', nodes: list.nodes, asOfMs: now.nowMs, settleMs: 20_000 },
+    now,
+  );
   commitPlan(cache, applied.plan);
   const absent = applyAbsent(cache, { inventory: 'metal', hosts: verdict.absent, atOnce: verdict.confirmed }, now);
   commitPlan(cache, absent.plan);
@@ -126,7 +130,11 @@ describe('the hosts of a list', () => {
     const cache = fleet();
     for (const record of testHost('m1')) addRecord(cache, record);
     const list = listOf([node('m1'), node('m2')]);
-    const { plan, refused } = applyNodes(cache, { inventory: 'metal', nodes: list.nodes, settleMs: 0 }, ctx);
+    const { plan, refused } = applyNodes(
+      cache,
+      { inventory: 'metal', nodes: list.nodes, asOfMs: ctx.nowMs, settleMs: 0 },
+      ctx,
+    );
     commitPlan(cache, plan);
     expect(refused).toEqual([{ name: 'm1', why: 'host "m1" exists already, with an agent of its own' }]);
     const registration = {
@@ -201,6 +209,18 @@ describe('reserved', () => {
     if (held) hold(cache, 't1');
     apply(cache, [node('m1', { usage_cpu: usage })], at);
     expect(reservedOf(cache, 'm1')).toEqual([`VCPU ${reserved},MEMORY_MB 0`]);
+  });
+
+  it('counts the age of a hold from when the list was asked for, however late it is applied', () => {
+    const cache = fleet();
+    apply(cache, [node('m1')]);
+    hold(cache, 't1');
+    const { nodes } = listOf([node('m1', { usage_cpu: 3 })]);
+    commitPlan(
+      cache,
+      applyNodes(cache, { inventory: 'metal', nodes, asOfMs: ctx.nowMs, settleMs: 20_000 }, later).plan,
+    );
+    expect(reservedOf(cache, 'm1')).toEqual(['VCPU 3,MEMORY_MB 0']);
   });
 });
 

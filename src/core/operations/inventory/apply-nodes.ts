@@ -24,7 +24,9 @@ export interface NodesOf {
   readonly nodes: readonly Node[];
   /** Of nodes that name none. */
   readonly pool?: string | undefined;
-  /** Holds that are older are part of the reported usage. */
+  /** When the list was asked for, or came by itself. */
+  readonly asOfMs: number;
+  /** Holds that were older then are part of the reported usage. */
   readonly settleMs: number;
 }
 
@@ -79,7 +81,7 @@ function hostOf(
   ctx: Context,
 ): Host {
   const { name, usage, capacity, dedicated, guestsMax, guests = 0, model, ip } = node;
-  const settled = settledOn(snapshot, name, ctx.nowMs - of.settleMs);
+  const settled = settledOn(snapshot, name, of.asOfMs - of.settleMs);
   const status = before?.status ?? unseen;
   const { pool: _pool, dedicated: _dedicated, instancesMax: _max, ...kept } = before?.spec ?? { paused: false };
   const pool = node.pool ?? of.pool;
