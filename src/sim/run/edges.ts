@@ -47,7 +47,7 @@ export class Edges {
       });
     const prng = this.#prng('schedule');
     this.schedule = {
-      scheduleTtlMs: 8_000 + prng.below(30_000),
+      scheduleTtlMs: 12_000 + prng.below(26_000),
       scheduleWhenFull: prng.chance(3, 4) ? 'fail' : 'wait',
     };
   }

@@ -122,8 +122,8 @@ export class FalseNodes {
     const { prng, timeline, tally, trace } = this.#options;
     for (const node of this.#nodes) {
       const isUsed = this.#heldOn(node.name, 'VCPU', timeline.nowMs) > 0;
-      if (!prng.chance(isUsed ? 3 : 1, 20) || timeline.nowMs < node.awayUntilMs) continue;
-      node.awayUntilMs = timeline.nowMs + prng.below(2 * awayMsMax);
+      if (!prng.chance(isUsed ? 4 : 1, 20) || timeline.nowMs < node.awayUntilMs) continue;
+      node.awayUntilMs = timeline.nowMs + prng.below(awayMsMax) + (isUsed ? awayMsMax : 0);
       tally.hit('node-vanished');
       trace(() => `${node.name} vanishes until ${node.awayUntilMs / 1000}`);
     }
@@ -155,7 +155,7 @@ export class FalseNodes {
 
   #delayMs(): number {
     const { prng, stormy } = this.#options;
-    return 1 + prng.below(stormy() && prng.chance(1, 12) ? 8_000 : 30);
+    return 1 + prng.below(stormy() && prng.chance(1, 6) ? 9_000 : 30);
   }
 }
 
