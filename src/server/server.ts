@@ -186,7 +186,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       statuses?.lead();
       webhooks?.lead();
       eventBus?.lead();
-      spares?.lead();
+      spares?.lead(fence);
     },
     onStepDown() {
       loop.stepDown();

@@ -133,6 +133,9 @@ export const SpareStatus = Type.Object(
     /** Written before the step begins. */
     attemptAtMs: Type.Optional(Type.Integer()),
     nextAttemptAtMs: Type.Optional(Type.Integer()),
+    claimedTerm: Type.Optional(
+      Type.Integer({ description: 'of the server that carries out the attempt; missing: none has begun it' }),
+    ),
     provisionedAtMs: Type.Optional(Type.Integer()),
     readyAtMs: Type.Optional(Type.Integer()),
     heldUntilMs: Type.Optional(Type.Integer({ description: 'milliseconds since 1970' })),

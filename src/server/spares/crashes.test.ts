@@ -83,7 +83,7 @@ async function fleetOf(outside: Outside) {
     await server.drop();
     server = await startTestServer({ store, spares: outside.means });
   };
-  return { crash };
+  return { crash, store };
 }
 
 const ready = { tcp: { port: 22 }, timeoutMs: 60_000, periodMs: 1_000 };
@@ -127,6 +127,16 @@ describe('a server is killed', () => {
     await crash();
     expect(await server.client.get('spare', 'a')).toMatchObject({ status: { phase: 'Ready', heldUntilMs } });
     expect([outside.made.length, outside.resumed]).toEqual([1, [false]]);
+  });
+
+  it('never begins what the one that leads begins', async () => {
+    const outside = new Outside({});
+    const { store } = await fleetOf(outside);
+    const other = await startTestServer({ store, spares: outside.means }); // takes the lead over; the first one learns of it
+    await prepare();
+    await expect.poll(phase).toBe('Ready');
+    expect([outside.made.length, outside.resumed]).toEqual([1, [false]]);
+    await other.close();
   });
 
   it.each(['before it is made', 'after it is made'] as const)(

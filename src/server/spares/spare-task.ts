@@ -3,8 +3,10 @@
 import { sleep } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import type { Spare } from '../../api/resources/spare.ts';
+import { claimStep } from '../../core/operations/spares/claim-step.ts';
 import { reportSpare, type SpareReport, type SpareStep } from '../../core/operations/spares/report-spare.ts';
 import { type Decider, decideAndCommit, forProject } from '../decide.ts';
+import type { Fence } from '../leadership.ts';
 import type { Probe, Provisioner, SpareRun } from './provisioner.ts';
 import { probedOf, workOf } from './spare-work.ts';
 
@@ -20,7 +22,8 @@ export interface SparesParts {
 interface SpareTaskParts extends SparesParts {
   readonly spare: Spare;
   readonly step: SpareStep;
-  readonly resumed: boolean;
+  /** Holds while this server leads. */
+  readonly fence: Fence;
 }
 
 /** Notes of progress are written at most this often. */
@@ -33,6 +36,8 @@ export class SpareTask {
   readonly #parts: SpareTaskParts;
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
+  /** An earlier call for this attempt may have been made. */
+  #resumed = false;
   #note: string | undefined;
   #toldAtMs = 0;
 
@@ -54,6 +59,7 @@ export class SpareTask {
 
   async #run(): Promise<void> {
     let report: SpareReport | undefined;
+    if (this.#callsProvisioner() && !(await this.#claimed())) return;
     try {
       report = await this.#carriedOut();
     } catch (error) {
@@ -64,6 +70,29 @@ export class SpareTask {
       await sleep(this.#parts.decider.clock, reportRetryMs, this.#stopping.signal);
   }
 
+  #callsProvisioner(): boolean {
+    const { phase } = this.#parts.step;
+    return phase === 'Provisioning' || phase === 'Releasing';
+  }
+
+  /** Whether the step is for this server to carry out; tries until that is known. */
+  async #claimed(): Promise<boolean> {
+    const { decider, spare, step, fence, log } = this.#parts;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        const own = forProject(spare.metadata.project, decider);
+        const { decision } = await decideAndCommit(own, (snapshot) => claimStep(snapshot, { step, fence }));
+        this.#resumed = decision.is === 'resumed';
+        return decision.is !== 'over' && !signal.aborted;
+      } catch (error) {
+        log.warn('a step of a spare cannot be begun', { spare: step.id, why: describeError(error) });
+        await sleep(decider.clock, reportRetryMs, signal);
+      }
+    }
+    return false;
+  }
+
   async #carriedOut(): Promise<SpareReport | undefined> {
     const { spare, step } = this.#parts;
     if (step.phase === 'Checking') return this.#checked();
@@ -71,7 +100,7 @@ export class SpareTask {
     if (provisioner === undefined) {
       const why = `no server has a provisioner "${spare.spec.provisioner}" in its configuration`;
       const { attempt, phase } = step;
-      const isFirst = phase === 'Provisioning' && attempt === 1 && !this.#parts.resumed;
+      const isFirst = phase === 'Provisioning' && attempt === 1 && !this.#resumed;
       return isFirst ? { is: 'refused', why } : { is: 'failed', why, refused: true };
     }
     return step.phase === 'Releasing' ? this.#released(provisioner) : this.#provisioned(provisioner);
@@ -109,8 +138,7 @@ export class SpareTask {
   }
 
   #spareRun(): SpareRun {
-    const { resumed } = this.#parts;
-    return { signal: this.#stopping.signal, resumed, progress: (note) => this.#progress(note) };
+    return { signal: this.#stopping.signal, resumed: this.#resumed, progress: (note) => this.#progress(note) };
   }
 
   #progress(note: string): void {

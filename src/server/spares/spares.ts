@@ -3,6 +3,7 @@
 
 import type { Spare } from '../../api/resources/spare.ts';
 import { prefixOf } from '../../core/state/keys.ts';
+import type { Fence } from '../leadership.ts';
 import type { PartReport } from '../outside.ts';
 import { SpareTask, type SparesParts } from './spare-task.ts';
 import { isForRunner, stepOf } from './spare-work.ts';
@@ -14,25 +15,28 @@ export class Spares {
   /** Those that were told to end, until they have. */
   readonly #ending = new Set<Promise<void>>();
   #forget: (() => void) | undefined;
+  #fence: Fence | undefined;
 
   constructor(parts: SparesParts) {
     this.#parts = parts;
   }
 
-  /** This process leads from now on. Steps that are under way may have been begun by another. */
-  lead(): void {
+  /** This process leads from now on, as long as `fence` holds. Steps that are under way may have been begun by another. */
+  lead(fence: Fence): void {
+    this.#fence = fence;
     const { cache } = this.#parts.decider;
     const spares = prefixOf('spare');
     this.#forget ??= cache.onCommitted((key) => {
-      if (key.startsWith(spares)) this.#look(key, false);
+      if (key.startsWith(spares)) this.#look(key);
     });
-    for (const { key } of cache.listCommitted('spare')) this.#look(key, true);
+    for (const { key } of cache.listCommitted('spare')) this.#look(key);
   }
 
   /** To be called before another process may lead. */
   stepDown(): void {
     this.#forget?.();
     this.#forget = undefined;
+    this.#fence = undefined;
     for (const key of this.#tasks.keys()) this.#end(key);
   }
 
@@ -46,13 +50,14 @@ export class Spares {
     await Promise.all(this.#ending);
   }
 
-  #look(key: string, resumed: boolean): void {
+  #look(key: string): void {
     const spare: Spare | undefined = this.#parts.decider.cache.committed('spare', key)?.value;
     const known = this.#tasks.get(key);
     const step = spare && isForRunner(spare) ? stepOf(key, spare) : undefined;
     if (known && step && known.isFor(step)) return;
     if (known) this.#end(key);
-    if (spare && step) this.#tasks.set(key, new SpareTask({ ...this.#parts, spare, step, resumed }));
+    const fence = this.#fence;
+    if (spare && step && fence) this.#tasks.set(key, new SpareTask({ ...this.#parts, spare, step, fence }));
   }
 
   #end(key: string): void {

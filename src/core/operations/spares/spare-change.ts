@@ -60,7 +60,12 @@ export function releaseRoomOf(snapshot: Snapshot, spare: Spare, ctx: Context): r
 }
 
 /** Before another step: no attempt of it has begun. */
-export function withoutStep({ attemptAtMs: _at, nextAttemptAtMs: _next, ...status }: SpareStatus): SpareStatus {
+export function withoutStep({
+  attemptAtMs: _at,
+  nextAttemptAtMs: _next,
+  claimedTerm: _term,
+  ...status
+}: SpareStatus): SpareStatus {
   return { ...status, attempt: 0 };
 }
 
@@ -95,7 +100,10 @@ export function releasing(
 }
 
 /** The next attempt of its step is written before it begins. */
-export function begun({ nextAttemptAtMs: _, ...status }: SpareStatus, ctx: Context): SpareStatus {
+export function begun(
+  { nextAttemptAtMs: _next, claimedTerm: _term, ...status }: SpareStatus,
+  ctx: Context,
+): SpareStatus {
   return { ...status, attempt: status.attempt + 1, attemptAtMs: ctx.nowMs };
 }
 
