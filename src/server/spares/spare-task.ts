@@ -24,6 +24,8 @@ interface SpareTaskParts extends SparesParts {
   readonly step: SpareStep;
   /** Holds while this server leads. */
   readonly fence: Fence;
+  /** The end of what this process did for the spare before: its call must not arrive after ours. */
+  readonly former: Promise<void> | undefined;
 }
 
 /** Notes of progress are written at most this often. */
@@ -59,6 +61,7 @@ export class SpareTask {
 
   async #run(): Promise<void> {
     let report: SpareReport | undefined;
+    if (this.#parts.former) await this.#parts.former;
     if (this.#callsProvisioner() && !(await this.#claimed())) return;
     try {
       report = await this.#carriedOut();

@@ -12,8 +12,8 @@ export class Spares {
   readonly #parts: SparesParts;
   /** By key of the spare: the step that is carried out. */
   readonly #tasks = new Map<string, SpareTask>();
-  /** Those that were told to end, until they have. */
-  readonly #ending = new Set<Promise<void>>();
+  /** By key: the last one that was told to end, until it has. */
+  readonly #ending = new Map<string, Promise<void>>();
   #forget: (() => void) | undefined;
   #fence: Fence | undefined;
 
@@ -47,7 +47,7 @@ export class Spares {
 
   async stop(): Promise<void> {
     this.stepDown();
-    await Promise.all(this.#ending);
+    await Promise.all(this.#ending.values());
   }
 
   #look(key: string): void {
@@ -57,13 +57,17 @@ export class Spares {
     if (known && step && known.isFor(step)) return;
     if (known) this.#end(key);
     const fence = this.#fence;
-    if (spare && step && fence) this.#tasks.set(key, new SpareTask({ ...this.#parts, spare, step, fence }));
+    if (!spare || !step || !fence) return;
+    this.#tasks.set(key, new SpareTask({ ...this.#parts, spare, step, fence, former: this.#ending.get(key) }));
   }
 
   #end(key: string): void {
     const task = this.#tasks.get(key);
     this.#tasks.delete(key);
-    const ending = task?.stop().finally(() => this.#ending.delete(ending ?? Promise.resolve()));
-    if (ending) this.#ending.add(ending);
+    if (!task) return;
+    const ending = task.stop().finally(() => {
+      if (this.#ending.get(key) === ending) this.#ending.delete(key);
+    });
+    this.#ending.set(key, ending);
   }
 }

@@ -12,6 +12,7 @@ import type { JobRequests } from '../job-requests.ts';
 import type { TaskRequests } from '../task-requests.ts';
 import type { MessageEvent } from '../world/broker/broker-parts.ts';
 import type { SimBroker } from '../world/broker/sim-broker.ts';
+import type { FalseMachines } from '../world/false-machines.ts';
 import type { FalseNodes } from '../world/false-nodes.ts';
 import type { Delivery, FalseReceivers } from '../world/false-receivers.ts';
 
@@ -46,6 +47,8 @@ export interface Facts {
   readonly receivers?: ReceiverFacts | undefined;
   /** Absent: there is no inventory of outside hosts. */
   readonly nodes?: NodeFacts | undefined;
+  /** Absent: nothing makes machines for spares. */
+  readonly machines?: MachineFacts | undefined;
   /** What the control planes have of the log of an instance's run. */
   readonly runLog?: (instanceId: string) => string;
 }
@@ -59,6 +62,8 @@ export interface TaskMessageFacts {
   readonly requests: Pick<TaskRequests, 'of' | 'all'>;
   readonly broker: Pick<SimBroker, 'ready' | 'stored' | 'settings'>;
 }
+
+export type MachineFacts = Pick<FalseMachines, 'isThere' | 'isAbandoned' | 'owed'>;
 
 export interface NodeFacts extends Pick<FalseNodes, 'node' | 'names'> {
   /** The clocks of all servers agree, so that they know which holds are fresh. */

@@ -26,6 +26,7 @@ import { restartChecker } from './restart.ts';
 import { revisionsChecker } from './revisions.ts';
 import { schedulesChecker } from './edges/schedules.ts';
 import { silenceChecker } from './silence.ts';
+import { sparesChecker } from './edges/spares.ts';
 import { taskMessagesChecker } from './edges/task-messages.ts';
 import { toldStartChecker } from './told-start.ts';
 import { undisturbedChecker } from './undisturbed.ts';
@@ -62,4 +63,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   schedulesChecker,
   outsideChecker,
   taskMessagesChecker,
+  sparesChecker,
 ];

@@ -9,10 +9,11 @@ import { TaskRequests, tasksUse } from '../task-requests.ts';
 import type { MessageEvent } from '../world/broker/broker-parts.ts';
 import { SimBroker } from '../world/broker/sim-broker.ts';
 import type { WorkloadOptions } from '../workload/workload.ts';
+import { FalseMachines, type FalseMachinesOptions } from '../world/false-machines.ts';
 import { FalseNodes, type FalseNodesOptions } from '../world/false-nodes.ts';
 import { FalseReceivers, type FalseReceiversOptions } from '../world/false-receivers.ts';
 
-export interface EdgesOptions extends Omit<FalseNodesOptions & FalseReceiversOptions, 'prng'> {
+export interface EdgesOptions extends Omit<FalseMachinesOptions & FalseNodesOptions & FalseReceiversOptions, 'prng'> {
   readonly seed: number;
   readonly scenario: Pick<Scenario, 'clocks' | 'controlPlanes' | 'faults'>;
   readonly onTaskMessage: (event: MessageEvent) => void;
@@ -28,6 +29,8 @@ export class Edges {
   readonly receivers: FalseReceivers | undefined;
   /** Of another system: one seed of six has some. */
   readonly nodes: FalseNodes | undefined;
+  /** Of spares: one seed of six has some. */
+  readonly machines: FalseMachines | undefined;
   /** Of the task queue: one seed of eight has one. */
   readonly taskBroker: SimBroker | undefined;
   readonly taskRequests = new TaskRequests();
@@ -38,6 +41,7 @@ export class Edges {
     this.#options = options;
     if (this.#has('receivers', 5)) this.receivers = new FalseReceivers({ ...options, prng: this.#prng('receivers') });
     if (this.#has('nodes', 6)) this.nodes = new FalseNodes({ ...options, prng: this.#prng('nodes') });
+    if (this.#has('machines', 6)) this.machines = new FalseMachines({ ...options, prng: this.#prng('machines') });
     if (this.#has('a task queue', 8))
       this.taskBroker = new SimBroker({
         ...options,
@@ -62,12 +66,13 @@ export class Edges {
   }
 
   /** Who use them. */
-  tenants(): Pick<WorkloadOptions, 'news' | 'outside' | 'placementPrng' | 'tasks'> {
-    const { receivers, nodes, taskBroker: broker, taskRequests: requests } = this;
+  tenants(): Pick<WorkloadOptions, 'news' | 'outside' | 'placementPrng' | 'spares' | 'tasks'> {
+    const { receivers, nodes, machines, taskBroker: broker, taskRequests: requests } = this;
     return {
       ...(receivers ? { news: { prng: this.#prng('news'), receivers } } : {}),
       ...(nodes ? { outside: { prng: this.#prng('stocker'), nodes } } : {}),
       ...(nodes || this.#has('a placer', 8) ? { placementPrng: this.#prng('placer') } : {}),
+      ...(machines ? { spares: { prng: this.#prng('spare tenant'), machines } } : {}),
       ...(broker ? { tasks: { prng: this.#prng('task publisher'), broker, requests } } : {}),
     };
   }

@@ -12,6 +12,7 @@ import type { Tally } from '../batch/tally.ts';
 import type {
   Cached,
   Checker,
+  MachineFacts,
   MessageFacts,
   NodeFacts,
   ReceiverFacts,
@@ -64,6 +65,7 @@ export interface VerdictOptions {
   readonly receivers: ReceiverFacts | undefined;
   readonly taskMessages: TaskMessageFacts | undefined;
   readonly nodes: NodeFacts | undefined;
+  readonly machines: MachineFacts | undefined;
   readonly runLog: (instanceId: string) => string;
   /** The number of commits after which everything is counted again. */
   readonly recountEvery: number;

@@ -207,6 +207,7 @@ export class World {
       trace: this.trace.line,
       onDelivery: (delivery) => this.verdict.onDelivery(delivery),
       onTaskMessage: (event) => this.verdict.onTaskMessage(event),
+      onMadeTwice: (message) => this.verdict.violate(4, message),
     });
   }
 
@@ -235,6 +236,7 @@ export class World {
       messages: this.#broker && { broker: this.#broker, requests: this.#requests },
       receivers: this.#edges.receivers,
       nodes: this.#edges.nodeFacts,
+      machines: this.#edges.machines,
       taskMessages: this.#edges.taskMessages,
       recountEvery: recountEvery[this.size],
     });
@@ -285,6 +287,7 @@ export class World {
       broker: this.#broker,
       receivers: this.#edges.receivers,
       nodes: this.#edges.nodes,
+      machines: this.#edges.machines,
       taskBroker: this.#edges.taskBroker,
       schedule: this.#edges.schedule,
       onPause: (durationMs) => this.#deafTimes.notePause(durationMs),

@@ -16,6 +16,7 @@ import type { WorkloadParts } from './parts.ts';
 import { PlacementTenant } from './placement-tenant.ts';
 import { ReplicaTenant } from './replica-tenant.ts';
 import { RequestPublisher, type RequestPublisherOptions } from './request-publisher.ts';
+import { SpareTenant, type SpareTenantOptions } from './spare-tenant.ts';
 import { TaskPublisher, type TaskPublisherOptions } from './task-publisher.ts';
 import { TaskTenant } from './task-tenant.ts';
 import { Tenant } from './tenant.ts';
@@ -41,6 +42,8 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly outside?: Omit<InventoryKeeperOptions, 'caller'> & { readonly prng: Prng };
   /** The same for a publisher of requests to /schedule. */
   readonly tasks?: Omit<TaskPublisherOptions, 'caller'> & { readonly prng: Prng };
+  /** The same for a tenant of spares. */
+  readonly spares?: Omit<SpareTenantOptions, 'caller'> & { readonly prng: Prng };
   /** The same for a tenant of webhooks. */
   readonly news?: Omit<NewsTenantOptions, 'caller'> & { readonly prng: Prng };
 }
@@ -112,12 +115,14 @@ export class Workload {
 
   /** Those that speak for other systems. */
   #startEdges(): void {
-    const { news, outside, placementPrng, tasks } = this.#options;
+    const { news, outside, placementPrng, spares, tasks } = this.#options;
     if (news) this.#running.push(new NewsTenant({ ...news, caller: this.#callerOf('reader-1', news.prng) }).run());
     if (outside)
       this.#running.push(new InventoryKeeper({ ...outside, caller: this.#callerOf('stocker-1', outside.prng) }).run());
     if (tasks)
       this.#running.push(new TaskPublisher({ ...tasks, caller: this.#callerOf('sender-1', tasks.prng) }).run());
+    if (spares)
+      this.#running.push(new SpareTenant({ ...spares, caller: this.#callerOf('sparer-1', spares.prng) }).run());
     if (placementPrng) this.#running.push(new PlacementTenant(this.#callerOf('placer-1', placementPrng)).run());
   }
 

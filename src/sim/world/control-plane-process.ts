@@ -17,6 +17,7 @@ import type { Store } from '../../store/store.ts';
 import type { Cached, ServerLife } from '../checkers/checker.ts';
 import type { FalseLink } from './broker/false-link.ts';
 import type { SimBroker } from './broker/sim-broker.ts';
+import type { FalseMachines } from './false-machines.ts';
 import type { FalseNodes } from './false-nodes.ts';
 import type { FalseReceivers } from './false-receivers.ts';
 import type { Network } from './network.ts';
@@ -47,6 +48,8 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly receivers: FalseReceivers | undefined;
   /** Of another system. Absent: no inventory is polled. */
   readonly nodes: FalseNodes | undefined;
+  /** Of spares. Absent: none can be made. */
+  readonly machines: FalseMachines | undefined;
   /** Of requests to /schedule. */
   readonly schedule: Required<Pick<ServerParts, 'scheduleTtlMs' | 'scheduleWhenFull'>>;
   readonly onPause: (durationMs: number) => void;
@@ -188,7 +191,7 @@ export class ControlPlaneProcess {
   }
 
   #startServer({ id, clock }: Life): Promise<Server> {
-    const { seed, log, policy, buggify, checkWatches, receivers, nodes, schedule } = this.#options;
+    const { seed, log, policy, buggify, checkWatches, receivers, nodes, machines, schedule } = this.#options;
     const prng = seededPrng(seed, id);
     const tokens = seededPrng(seed, `tokens of ${id}`);
     const store = new SimStore({ ...this.#options, clock, prng: prng.split(), parted: () => this.#parted });
@@ -202,6 +205,7 @@ export class ControlPlaneProcess {
       buggify,
       links: { get: noLine, open: noLine },
       ...(receivers === undefined ? {} : { post: receivers.postFor(clock) }),
+      ...(machines === undefined ? {} : { spares: machines.meansFor(clock) }),
       ...(nodes === undefined ? {} : { fetch: nodes.fetchFor(clock) }),
       ...schedule,
       mint: minting((length) => drawBytes(tokens, length)),
