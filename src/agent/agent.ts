@@ -18,6 +18,7 @@ import { openLedger } from './ledger/ledger.ts';
 import { type NameOf, withNames } from './host/named.ts';
 import { createReporter } from './session/reports.ts';
 import type { AgentParts } from './session/agent-parts.ts';
+import { Lease } from './session/lease.ts';
 import { DriverRecovery } from './session/driver-recovery.ts';
 import { holdSessions } from './session/sessions.ts';
 import { createVolumeClaims } from './volumes/volume-claims.ts';
@@ -108,6 +109,8 @@ class HostAgent implements Agent {
       }),
     );
     const guests = this.#parts?.guests.close();
+    const left = this.#parts?.guests.needLease() ?? true;
+    this.#options.watchdog?.watch(() => left); // drivers that are closed see no guests
     if (this.#options.runs !== undefined) await this.#parts?.runs.close(); // a guest may wait for its program
     await guests;
     await this.#parts?.volumes.close();
@@ -136,6 +139,16 @@ class HostAgent implements Agent {
     const owner = { host: options.hostName, machineId: measurement.machineId };
     const ledger = await openLedger({ file: options.ledgerFile, owner, clock, log, buggify });
     const ready = (driver: Driver): boolean => this.#recovery.isReady(driver);
+    const lease = new Lease({
+      clock,
+      bootMs: options.bootMs ?? (() => clock.monotonicMs()),
+      onEnd: () => {
+        log.warn('the lease of this host has ended; guests that asked for it are stopped');
+        guests.leaseChanged();
+      },
+      onRenewed: (untilMs) => options.watchdog?.renewed(untilMs),
+    });
+    this.#stopping.signal.addEventListener('abort', () => lease.close(), { once: true });
     const shared = { drivers, ready, mayAct: () => this.#acting, ledger, clock, prng, log };
     const claims = createVolumeClaims((volumeId) => volumes.look(volumeId));
     const runs = new Runs({
@@ -148,6 +161,7 @@ class HostAgent implements Agent {
     const guests = new GuestReconciler({
       ...shared,
       runs,
+      leaseHeld: () => lease.held,
       buggify,
       onChange: (instanceId) => reporter.mark(instanceId),
       volumes: {
@@ -166,6 +180,7 @@ class HostAgent implements Agent {
         guests.volumeChanged(volumeId);
       },
     });
+    options.watchdog?.watch(() => guests.needLease());
     const named = <T extends object>(seen: T | undefined): T | undefined => seen && withNames(seen, this.nameOf);
     const reporter = createReporter({
       ...{ ledger, clock, prng, log, buggify },
@@ -175,6 +190,7 @@ class HostAgent implements Agent {
     return {
       ...{ options, api: this.#api, agentId, measurement, ledger, guests, volumes, runs, reporter },
       recovery: this.#recovery,
+      lease,
       stopping: this.#stopping.signal,
       onSession: ({ epoch }) => (this.#epoch = epoch),
       beginActing: () => this.#beginActing(),

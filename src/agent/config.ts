@@ -42,6 +42,12 @@ export const AgentConfig = Type.Object(
       maxLength: 512,
       description: 'absolute path; guests, images and what the agent remembers are kept in it',
     }),
+    watchdog: Type.Optional(
+      Type.String({
+        pattern: '^/dev/watchdog[0-9]*$',
+        description: 'a watchdog device: it resets this machine when guests that asked for self-stop outlive its lease',
+      }),
+    ),
     address: Type.Optional(
       Type.String({
         pattern: '^[0-9A-Fa-f:.]{2,45}$',

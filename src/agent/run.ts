@@ -55,6 +55,7 @@ import { openRepositories } from './runner/repository/open-repositories.ts';
 import { createExecSessions } from './access/exec-sessions.ts';
 import { createHostVolumeFiles } from './volumes/files/host-volume-files.ts';
 import { createMemoryVolumeFiles, type VolumeDisk } from './volumes/files/memory-volume-files.ts';
+import { openWatchdog } from './watchdog/open-watchdog.ts';
 import { vendorDataIn } from './vendor-data.ts';
 
 export interface RunningAgent {
@@ -136,8 +137,11 @@ export async function startAgent(
       ...(access.token === undefined ? {} : { token: access.token }),
     });
     background.push(access.run(client, stopping.signal));
-    const measured = () =>
-      measure({
+    const watchdog =
+      config.watchdog === undefined ? undefined : await openWatchdog(config.watchdog, { dataDirectory, clock, log });
+    const measured = async () => ({
+      ...(watchdog ? { watchdogMs: watchdog.timeoutMs } : {}),
+      ...(await measure({
         dataDirectory,
         processArchitecture: system.architecture(),
         randomSecret,
@@ -148,7 +152,8 @@ export async function startAgent(
         pciGpus: config.pciGpus,
         numaCells: config.numaCells,
         traits: config.traits,
-      });
+      })),
+    });
     const preloader = createPreloader({
       listImages: (signal) => client.json(`/v1/hosts/${hostName}/images`, { signal }),
       cache: pretended === undefined ? images : pretendedImages(),
@@ -184,6 +189,8 @@ export async function startAgent(
         fetchRepository,
       },
       measure: measured,
+      bootMs: system.bootMs,
+      ...(watchdog ? { watchdog: watchdog.device } : {}),
       listImages: () => preloader.images(),
       clock,
       prng,
@@ -219,6 +226,7 @@ export async function startAgent(
       async close() {
         stopping.abort();
         await running.stop();
+        await watchdog?.device.close();
         await Promise.all(background);
         access.close();
         if (refused) await leaveHost([guards.hostGuard, guards.networkGuard, guards.containerGuard, network], log);

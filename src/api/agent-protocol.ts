@@ -176,6 +176,8 @@ export const Assignment = Type.Object(
     /** By secret and key: the values that the environments and credentials name. Absent: they name none. */
     secrets: Type.Optional(Type.Record(Type.String(), Type.Record(Type.String(), Type.String()))),
     stopGraceMs: Type.Integer(),
+    /** It may run only while the host has a lease. */
+    selfStop: Type.Optional(Type.Boolean()),
     startAgain: Type.Optional(StartAgain),
   },
   closed,

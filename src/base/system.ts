@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { createHmac, randomBytes, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
+import { uptime } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import pino from 'pino';
@@ -38,6 +39,8 @@ export function environment(): Readonly<Record<string, string | undefined>> {
 }
 
 export const system = {
+  /** Milliseconds since the machine started; goes on while it is suspended. */
+  bootMs: (): number => uptime() * 1_000,
   arguments: (): string[] => process.argv.slice(2),
   /** The running Node binary. */
   nodePath: (): string => process.execPath,

@@ -126,6 +126,7 @@ export function policyOf(config: ServerConfig): Policy {
   return {
     offlineAfterMs,
     hostDownAfterMs: config.hostDownAfterMs,
+    ...(config.fencing === undefined ? {} : { fencing: true }),
     massLossHoldMs: config.massLossHoldMs,
     massLossIntervalMs: config.massLossIntervalMs,
     heartbeatMs,

@@ -1,6 +1,7 @@
 // The configuration of `berth server`: one schema; defaults stand only here. File < environment (BERTH_SERVER_*) < flag.
 
 import { type Static, Type } from 'typebox';
+import { FenceConfig } from './fencing/fence-config.ts';
 import { HookConfig } from './intake/forges/forge-config.ts';
 import { OidcProviderConfig, WorkloadRuleConfig } from './oidc/oidc-config.ts';
 import { LimitsConfig } from './limits/limits-config.ts';
@@ -155,6 +156,7 @@ export const ServerConfig = Type.Object(
       maximum: 30 * 86_400_000,
       description: 'a host that is silent for this long is down: instances that ask for it are replaced',
     }),
+    fencing: Type.Optional(FenceConfig),
     massLossHoldMs: Type.Integer({
       default: 600_000,
       minimum: 0,

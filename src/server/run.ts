@@ -54,6 +54,7 @@ import { accessTokensOf, readLogin } from './oidc/start-login.ts';
 import { Outside } from './outside.ts';
 import { sealingOf } from './sealing/server-sealing.ts';
 import { type Server, startControlPlane } from './server.ts';
+import { readFenceHook } from './fencing/fence-config.ts';
 import { readSpareMeans } from './spares/provisioners/index.ts';
 import { secretsFor, takeSecrets } from './secret-files.ts';
 import { clusterIn } from './storage/cluster-record.ts';
@@ -109,6 +110,7 @@ async function start(
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
   const storeUrl = config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`;
   const spares = await readSpareMeans(config, { clock, alone: /^(sqlite|memory):/.test(storeUrl) });
+  const fenceHook = await readFenceHook(config.fencing, clock);
   const place = await placeOf(storeUrl);
   refuseMissingStore(storeUrl, config);
   const store = await openWithPatience(storeUrl, { waitMs: config.storeWaitMs, log, clock, signal });
@@ -146,6 +148,7 @@ async function start(
       fetch: systemFetch,
       inventorySettings,
       spares,
+      fenceHook,
       post: createPost(new ReceiverGuard(config.webhookAllow), clock),
       ...(secure ? { joining: joinPartsOf(config) } : {}),
       ...(audit === undefined ? {} : { audit }),

@@ -57,6 +57,7 @@ import { type ForgeParts, forgeRoutes } from './intake/forges/forges.ts';
 import { type JoinParts, joinRoutes } from './tls/join-routes.ts';
 import { type LoginParts, loginRoutes } from './oidc/login-routes.ts';
 import { type McpSettings, mcpRoutesOf } from './mcp/start-mcp.ts';
+import { type FenceHook, Fencing } from './fencing/fencing.ts';
 import { Spares } from './spares/spares.ts';
 import type { SparesParts } from './spares/spare-task.ts';
 import { WatchFeed } from './http/watch-feed.ts';
@@ -111,6 +112,8 @@ export interface ServerParts {
   readonly inventorySettings?: InventorySettings;
   /** Sends the events of the fleet to brokers; absent: none is configured. */
   readonly eventBus?: ((parts: EventBusParts) => EventBus) | undefined;
+  /** Powers hosts off; absent: nothing does. */
+  readonly fenceHook?: FenceHook | undefined;
   /** Makes spares, and asks whether they are ready; absent: only instances are spares, and nothing is asked. */
   readonly spares?: Omit<SparesParts, 'decider' | 'log'> | undefined;
   /** How long the room of a request to /schedule is held. Default: an hour. */
@@ -170,6 +173,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const webhooks = parts.post && new Webhooks({ decider, post: parts.post, log, version: parts.version });
   const eventBus = parts.eventBus?.({ decider, log });
   const spares = parts.spares && new Spares({ ...parts.spares, decider, log });
+  const fencing = parts.fenceHook && new Fencing({ decider, hook: parts.fenceHook, log });
   const { fetch, inventorySettings: settings = noInventorySettings } = parts;
   const inventories = fetch && new Inventories({ decider, fetch, settings, leads, log });
   const statuses = parts.forges && new CommitStatuses({ decider, forges: parts.forges, leads, log });
@@ -187,6 +191,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       webhooks?.lead();
       eventBus?.lead();
       spares?.lead(fence);
+      fencing?.lead();
     },
     onStepDown() {
       loop.stepDown();
@@ -195,6 +200,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       inventories?.stepDown();
       eventBus?.stepDown();
       spares?.stepDown();
+      fencing?.stepDown();
     },
   });
   leadership.start();
@@ -250,6 +256,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       await inventories?.stop();
       await eventBus?.stop();
       await spares?.stop();
+      await fencing?.stop();
       hearing.stop();
       janitor.stop();
       await upkeep?.stop();

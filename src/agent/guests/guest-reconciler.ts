@@ -21,12 +21,15 @@ import { interrupt } from './interrupt.ts';
 import { allInSight, type Drivers, observed, oldestGuest, type Seen, seenGuests } from './observe.ts';
 import type { GuestParts, VolumesOfHost } from './parts.ts';
 import { type Action, planFor } from './plan.ts';
+import { wantedNow } from './self-stop.ts';
 import { canTell, settleOlder } from './settle.ts';
 import { type ReportedStatus, statusOf } from './status.ts';
 
 export interface GuestReconcilerOptions extends Drivers {
   /** False: the ledger may be out of date, and nothing is done yet. Once true, it stays so. */
   readonly mayAct: () => boolean;
+  /** Guests that asked for self-stop may run. */
+  readonly leaseHeld?: () => boolean;
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly prng: Prng;
@@ -51,13 +54,13 @@ export class GuestReconciler {
   readonly #buggify: Buggify;
 
   constructor(options: GuestReconcilerOptions) {
-    const { drivers, ready, ledger, log, volumes, runs, onChange } = options;
+    const { drivers, ready, leaseHeld = () => false, ledger, log, volumes, runs, onChange } = options;
     this.#options = options;
     this.#buggify = options.buggify ?? neverBuggify;
     this.#notes = new GuestNotes({ onChange, onTrouble: (volumeIds) => volumes.onTrouble(volumeIds) });
     const closing = (): boolean => this.#instances.closed;
     const checks = new GuestChecks({ ...options, onChange: (instanceId) => this.look(instanceId) });
-    this.#parts = { drivers, ready, ledger, log, volumes, runs, checks, notes: this.#notes, closing };
+    this.#parts = { drivers, ready, leaseHeld, ledger, log, volumes, runs, checks, notes: this.#notes, closing };
     this.#instances = new KeyedReconciler<string>({
       clock: options.clock,
       prng: options.prng,
@@ -103,6 +106,27 @@ export class GuestReconciler {
     this.#parts.runs.look(assignment, seen.guest, seen.driver);
   }
 
+  /** Whether a guest may run that needs the lease of this host. */
+  needLease(): boolean {
+    const { ledger } = this.#options;
+    return ledger.instanceIds().some((instanceId) => {
+      const entries = ledger.entriesOf(instanceId);
+      if (!entries.some(({ assignment }) => assignment.selfStop === true)) return false;
+      if (!allInSight(this.#parts, entries)) return true;
+      return entries.some(({ assignment }) => {
+        const state = oldestGuest(this.#parts, instanceId, assignment.driver)?.guest.state;
+        return state === 'running' || state === 'suspended' || state === 'preparing';
+      });
+    });
+  }
+
+  /** The lease of this host has ended, or has begun. */
+  leaseChanged(): void {
+    const { ledger } = this.#options;
+    for (const instanceId of ledger.instanceIds())
+      if (ledger.newestOf(instanceId)?.assignment.selfStop === true) this.look(instanceId);
+  }
+
   lookAtAll(): void {
     for (const instanceId of this.#options.ledger.instanceIds()) this.look(instanceId);
   }
@@ -145,7 +169,8 @@ export class GuestReconciler {
   }
 
   async #step(instanceId: string): Promise<Step> {
-    const entry = this.#options.ledger.newestOf(instanceId);
+    const known = this.#options.ledger.newestOf(instanceId);
+    const entry = known && { ...known, assignment: wantedNow(known.assignment, this.#parts.leaseHeld) };
     if (entry === undefined) return 'rest'; // a guest without an entry is reported by the heartbeat, and not touched
     const next = this.#decide(entry);
     if (next === undefined) return 'rest';

@@ -6,10 +6,12 @@ import { isToBeOn } from './guest-state.ts';
 import { textOfVolumes } from './observe.ts';
 import type { GuestParts } from './parts.ts';
 import { type Observed, planFor } from './plan.ts';
+import { wantedNow } from './self-stop.ts';
 
 export function interrupt(parts: GuestParts, instanceId: string): void {
   const operation = parts.notes.operations.get(instanceId);
-  const desired = parts.ledger.newestOf(instanceId)?.assignment;
+  const known = parts.ledger.newestOf(instanceId)?.assignment;
+  const desired = known && wantedNow(known, parts.leaseHeld);
   switch (operation?.kind) {
     case undefined:
     case 'start': // short, and a stop follows it

@@ -19,6 +19,7 @@ export interface VolumesOfHost {
 }
 
 export interface GuestParts extends Drivers {
+  readonly leaseHeld: () => boolean;
   readonly ledger: Ledger;
   readonly log: Logger;
   readonly volumes: VolumesOfHost;

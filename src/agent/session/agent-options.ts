@@ -19,6 +19,13 @@ export type Measurement = Pick<
   'machineId' | 'bootId' | 'address' | 'watchdogMs' | 'architecture' | 'capacity' | 'reserved' | 'traits' | 'providers'
 >;
 
+export interface Watchdog {
+  /** The lease lasts until this time of `bootMs`. */
+  renewed(untilMs: number): void;
+  /** It asks this from now on: whether a guest that needs the lease may still run. */
+  watch(left: () => boolean): void;
+}
+
 export interface AgentOptions {
   readonly client: Pick<Client, 'agent'>;
   readonly hostName: string;
@@ -32,6 +39,10 @@ export interface AgentOptions {
   readonly volumeFiles?: VolumeFiles;
   /** What guests with a program to run need. Absent: there are none. */
   readonly runs?: RunParts;
+  /** Milliseconds of a clock that goes on while the machine is suspended. Default: `clock.monotonicMs`. */
+  readonly bootMs?: () => number;
+  /** Resets the machine when guests that need a lease outlive it. Absent: there is none. */
+  readonly watchdog?: Watchdog;
   readonly measure: () => Promise<Measurement>;
   /** What the image cache holds. Default: nothing. */
   readonly listImages?: () => Promise<readonly HostImage[]>;

@@ -7,6 +7,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import type { Runs } from '../runner/runs.ts';
 import type { Reporter } from './reports.ts';
 import type { VolumeReconciler } from '../volumes/volume-reconciler.ts';
+import type { Lease } from './lease.ts';
 import type { DriverRecovery } from './driver-recovery.ts';
 
 export interface AgentParts {
@@ -20,6 +21,7 @@ export interface AgentParts {
   readonly runs: Runs;
   readonly reporter: Reporter;
   readonly recovery: DriverRecovery;
+  readonly lease: Lease;
   /** A session begins. */
   readonly onSession: (session: Session) => void;
   /** Aborts when the agent stops. */

@@ -67,6 +67,8 @@ function takeIn(parts: AgentParts, state: SessionState, event: AssignmentEvent):
   for (const instanceId of changed.instances) guests.look(instanceId);
   if (event.type !== 'sync') return;
   state.synced = true;
+  parts.lease.tell();
+  guests.leaseChanged();
   reporter.hurry();
   parts.beginActing();
 }

@@ -58,7 +58,9 @@ export class Heartbeats {
       const sent = this.#now;
       let delayMs = heartbeatMs;
       try {
+        const sentMs = this.#parts.lease.nowMs;
         await this.#send(sent, signal);
+        this.#renewLease(sentMs);
         this.#acknowledged = sent;
         attempt = 0;
         this.#parts.reporter.repeatStale();
@@ -72,6 +74,15 @@ export class Heartbeats {
       await sleep(clock, delayMs, signal);
       if (buggify('session-anew')) throw new SessionOver('the simulator ends this session');
     }
+  }
+
+  /** Throws when the orders of this session may be old for guests that need the lease. */
+  #renewLease(sentMs: number): void {
+    const { lease, ledger } = this.#parts;
+    lease.renew(sentMs);
+    if (!lease.endedInSession) return;
+    const needed = ledger.instanceIds().some((id) => ledger.newestOf(id)?.assignment.selfStop === true);
+    if (needed) throw new SessionOver('the lease of this host had ended');
   }
 
   /** Grows with every change of a driver, and with every driver that finds its guests again. */

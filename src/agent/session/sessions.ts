@@ -55,15 +55,17 @@ async function registrationOf(parts: AgentParts): Promise<Registration> {
 
 /** Tries until it is answered. Repeating one registration is harmless: it names its session. */
 async function register(
-  { options, api, stopping }: AgentParts,
+  { options, api, lease, stopping }: AgentParts,
   registration: Registration,
 ): Promise<Session | undefined> {
   const { clock, prng, log, hostName } = options;
   for (let attempt = 0; !stopping.aborted; attempt++) {
     try {
-      return await awaitWithin({ clock, timeoutMs: callTimeoutMs, signal: stopping, what: 'registering' }, (signal) =>
-        api.register(registration, signal),
-      );
+      const limits = { clock, timeoutMs: callTimeoutMs, signal: stopping, what: 'registering' };
+      const sentMs = lease.nowMs;
+      const session = await awaitWithin(limits, (signal) => api.register(registration, signal));
+      lease.begin(sentMs, session.offlineAfterMs);
+      return session;
     } catch (error) {
       if (stopping.aborted) return undefined;
       if (error instanceof ApiError && error.code === 'Conflict') {

@@ -36,6 +36,18 @@ export const HostProof = Type.Object(
 );
 export type HostProof = Static<typeof HostProof>;
 
+/** The order to power a host off, written before it is carried out, and what came of it. */
+export const HostFence = Type.Object(
+  {
+    attempt: Type.Integer({ minimum: 1 }),
+    atMs: Type.Integer(),
+    state: Type.Enum(['ordered', 'failed', 'done']),
+    message: Type.String({ maxLength: 1024 }),
+  },
+  closed,
+);
+export type HostFence = Static<typeof HostFence>;
+
 /** A host that is taken to be gone, although nothing of it was heard. */
 export const HostDown = Type.Object(
   {
@@ -43,6 +55,7 @@ export const HostDown = Type.Object(
     reason: Type.Enum(['Silent', 'Declared']),
     message: Type.String({ maxLength: 1024 }),
     proof: Type.Optional(HostProof),
+    fence: Type.Optional(HostFence),
     heldUntilMs: Type.Optional(
       Type.Integer({ description: 'many hosts fell silent together: nothing is replaced before this time' }),
     ),

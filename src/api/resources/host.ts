@@ -156,6 +156,9 @@ export const HostStatus = Type.Object(
     ),
     bootId: Type.Optional(Type.String()),
     address: Type.Optional(Type.String({ description: 'where the machine can be reached, as its agent says' })),
+    leaseMs: Type.Optional(
+      Type.Integer({ description: 'how long its guests may run on without an answer, if they asked' }),
+    ),
     watchdogMs: Type.Optional(Type.Integer({ description: 'how long its watchdog device waits; absent: it has none' })),
     /** Grows by one with every session of its agent; messages of older sessions are refused. Never falls. */
     epoch: Type.Integer({ minimum: 0 }),

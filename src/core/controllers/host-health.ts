@@ -42,7 +42,7 @@ export const hostHealth: Controller = {
         requeueAfterMs: ctx.policy.offlineAfterMs - silentMs + 1,
       };
     if (told === 'heard') return turn(snapshot, host, fallenSilent(snapshot, host, ctx), ctx);
-    return host.value.status.down ? stated(host, ctx) : untilDown(snapshot, host, ctx);
+    return host.value.status.down ? untilStopped(snapshot, host, ctx) : untilDown(snapshot, host, ctx);
   },
 };
 
@@ -118,6 +118,29 @@ function untilDown(snapshot: Snapshot, host: Entry<Host>, ctx: Context): Plan {
   const news = { type: 'Warning', reason: 'HostDown', message } as const;
   return turn(snapshot, host, { status: { ...status, conditions, down }, ...news, lease: 'absent' }, ctx);
 }
+
+/**
+ * Guests that asked for self-stop have ended: their host had no answer for its lease, and its watchdog device has reset
+ * it if they outlived that. The lease counts from before a heartbeat was sent, so from before it was read here.
+ */
+function untilStopped(snapshot: Snapshot, host: Entry<Host>, ctx: Context): Plan {
+  const { metadata, status } = host.value;
+  const { down, leaseMs, watchdogMs } = status;
+  if (!down || down.proof || leaseMs === undefined || watchdogMs === undefined) return stated(host, ctx);
+  const lostMs = ctx.monotonicMs - snapshot.leaseLostAtMs(metadata.name);
+  const waitMs = (leaseMs + watchdogLateMs + watchdogMs) * clockDrift + marginMs - lostMs;
+  if (waitMs > 0) return { ...stated(host, ctx), requeueAfterMs: waitMs + 1 };
+  const message = `its lease ended, and its watchdog device would have reset it ${Math.round(watchdogMs / 1000)} s later`;
+  const proof = { kind: 'self-stop', atMs: ctx.nowMs, message } as const;
+  const news = { type: 'Normal', reason: 'SelfStopped', message } as const;
+  return turn(snapshot, host, { status: { ...status, down: { ...down, proof } }, ...news, lease: 'absent' }, ctx);
+}
+
+/** Far more than clocks of machines differ by. */
+const clockDrift = 1.25;
+/** The watchdog process stops to feed the device this long after the lease. */
+const watchdogLateMs = 2_000;
+const marginMs = 10_000;
 
 function readiness(
   { conditions }: HostStatus,

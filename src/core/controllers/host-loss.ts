@@ -50,7 +50,8 @@ export const hostLoss: Controller = {
 /** The clock of another leader may be ahead. */
 const heldLookMs = 10_000;
 
-function isLost({ metadata, spec, status }: Instance): boolean {
+/** It has failed with its host, and its owner wants it to run. */
+export function isLost({ metadata, spec, status }: Instance): boolean {
   return (
     status.phase === 'Failed' &&
     isToBeOn(spec) &&

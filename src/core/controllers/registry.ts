@@ -3,6 +3,7 @@
 import type { Controller } from './controller.ts';
 import { drain } from './drain.ts';
 import { expiry } from './expiry.ts';
+import { fence } from './fence.ts';
 import { garbage } from './garbage.ts';
 import { hostHealth } from './host-health.ts';
 import { hostLoss } from './host-loss.ts';
@@ -25,6 +26,7 @@ export const controllers: readonly Controller[] = [
   hostHealth,
   lostHost,
   hostLoss,
+  fence,
   restart,
   task,
   spare,

@@ -56,6 +56,7 @@ export function assignmentOf(
     ...(spec?.imageCredentials ? { imageCredentials: spec.imageCredentials } : {}),
     ...(secrets === undefined ? {} : { secrets }),
     stopGraceMs: spec?.stopGraceMs ?? 0,
+    ...(spec?.selfStop === true ? { selfStop: true } : {}),
     ...(startAgain === undefined ? {} : { startAgain }),
   };
 }

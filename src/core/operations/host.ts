@@ -270,7 +270,9 @@ function registeredHost(
       agentId: registration.agentId,
       bootId: registration.bootId,
       ...(registration.address === undefined ? {} : { address: registration.address }),
-      ...(registration.watchdogMs === undefined ? {} : { watchdogMs: registration.watchdogMs }),
+      ...(registration.watchdogMs === undefined
+        ? {}
+        : { watchdogMs: registration.watchdogMs, leaseMs: ctx.policy.offlineAfterMs }),
       epoch: before.epoch + 1,
       session: registration.session,
       architecture: registration.architecture,
