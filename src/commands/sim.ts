@@ -16,6 +16,7 @@ interface SimFlags {
   readonly twice?: true;
   readonly keep?: boolean;
   readonly shrink: boolean;
+  readonly scenario?: string;
   readonly without?: string;
   readonly with?: string;
   readonly hosts?: string;
@@ -45,6 +46,7 @@ export function simCommand(cli: Cli): Command {
       '--without <kinds>',
       'faults, disturbances and unusual states to leave out: driver-slow,store-unknown,unusual-look-late; restored: no restore at the end',
     )
+    .option('--scenario <name>', 'bend every run towards one subject: host-loss')
     .option('--with <kinds>', 'faults that happen often in every run')
     .option('--hosts <count>', 'at most this many hosts')
     .option('--servers <count>', 'at most this many control planes')
@@ -94,7 +96,12 @@ async function narrowingOf(flags: SimFlags) {
     return named;
   };
   const count = (flag: string, text: string): number => parseInteger(flag, text, { min: 1, max: 10_000 });
+  const { isScenarioName, scenarioNames } = await import('../sim/named-scenarios.ts');
+  const { scenario } = flags;
+  if (scenario !== undefined && !isScenarioName(scenario))
+    throw usageError(`--scenario names "${scenario}"`, `choose one of: ${scenarioNames.join(', ')}`);
   return {
+    ...(scenario === undefined ? {} : { scenario }),
     ...(flags.with === undefined ? {} : { with: kinds('--with', flags.with) }),
     ...(flags.without === undefined ? {} : { without: kinds('--without', flags.without) }),
     ...(flags.hosts === undefined ? {} : { hosts: count('--hosts', flags.hosts) }),

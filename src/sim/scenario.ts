@@ -38,6 +38,8 @@ export interface Scenario {
   readonly restoredInStorm: boolean;
   /** Not repaired when the storm ends: the first server, the last host. */
   readonly staysDead: { readonly controlPlane: boolean; readonly host: boolean };
+  /** Machines have watchdog devices, and instances rules for the loss of their host. */
+  readonly losesHosts?: true;
   readonly heartbeatMs: number;
   readonly offlineAfterMs: number;
   readonly restartDelayMs: number;

@@ -49,7 +49,14 @@ export async function simulate({
   const prng = prngOf(seed);
   const drawn = draw(size, prng.split());
   const scenario = narrowed(drawn, narrowing);
-  const world = new World({ seed, size, scenario, hostsDrawn: drawn.hosts.length, prng, tracing });
+  const world = new World({
+    seed,
+    size,
+    scenario,
+    hostsDrawn: Math.max(drawn.hosts.length, scenario.hosts.length),
+    prng,
+    tracing,
+  });
   const { verdict } = world;
   const stopListening = system.onUncaught((error) => verdict.violate(0, `uncaught: ${stackOf(error)}`));
   try {

@@ -3,12 +3,15 @@
 
 import { faultKinds } from '../faults/registry.ts';
 import { neverMs, type Scenario } from '../scenario.ts';
+import { type ScenarioName, shaped } from '../named-scenarios.ts';
 import { kindOf } from '../unusual.ts';
 import { drawWeather, type Weather } from '../world/weather.ts';
 import { buggifyPlaces } from '../../base/buggify.ts';
 import { seededPrng } from '../../base/prng.ts';
 
 export interface Narrowing {
+  /** What the seed draws is bent towards this subject first. */
+  readonly scenario?: ScenarioName;
   /** Kinds of faults, of bad weather as `store-unknown`, unusual places as `unusual-look-late`, and `restored`, that do not happen. */
   readonly without?: readonly string[];
   /** Kinds that happen, and often, whatever the seed drew. */
@@ -25,7 +28,8 @@ const oftenMs = 4000;
 /** In thousandths. */
 const oftenRate = 100;
 
-export function narrowed(scenario: Scenario, narrowing: Narrowing = {}): Scenario {
+export function narrowed(drawn: Scenario, narrowing: Narrowing = {}): Scenario {
+  const scenario = shaped(drawn, narrowing.scenario);
   const { hosts, servers, tenants, stormMs } = narrowing;
   const without = new Set(narrowing.without);
   const often = new Set(narrowing.with);
@@ -71,8 +75,17 @@ export function knownMisfortunes(): string[] {
 }
 
 /** As flags of the command that runs it. */
-export function flagsOf({ with: often = [], without = [], hosts, servers, tenants, stormMs }: Narrowing): string {
+export function flagsOf({
+  scenario,
+  with: often = [],
+  without = [],
+  hosts,
+  servers,
+  tenants,
+  stormMs,
+}: Narrowing): string {
   return [
+    scenario === undefined ? '' : ` --scenario ${scenario}`,
     often.length > 0 ? ` --with ${often.join(',')}` : '',
     without.length > 0 ? ` --without ${without.join(',')}` : '',
     hosts === undefined ? '' : ` --hosts ${hosts}`,

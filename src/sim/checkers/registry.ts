@@ -22,6 +22,7 @@ import { outsideChecker } from './edges/outside.ts';
 import { quotaChecker } from './quota.ts';
 import { outageChecker } from './outage.ts';
 import { refusedChecker } from './refused.ts';
+import { replacementsChecker } from './replacements.ts';
 import { restartChecker } from './restart.ts';
 import { revisionsChecker } from './revisions.ts';
 import { schedulesChecker } from './edges/schedules.ts';
@@ -64,4 +65,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   outsideChecker,
   taskMessagesChecker,
   sparesChecker,
+  replacementsChecker,
 ];

@@ -78,7 +78,8 @@ class RestartChecker implements Checker {
     const name = `${instanceId} incarnation ${incarnation} on ${host}`;
     const nowMs = this.#facts.nowMs();
     if (running && !life.running) {
-      if (life.startedAtMs.length > 0 && !this.#wasUnwanted(host, instanceId, life))
+      const selfStopped = this.#instanceOf(instanceId)?.spec.selfStop === true; // with the next lease it goes on
+      if (life.startedAtMs.length > 0 && !selfStopped && !this.#wasUnwanted(host, instanceId, life))
         return `${name} was started again, and nobody wanted that`;
       life.startedAtMs.push(nowMs);
     }

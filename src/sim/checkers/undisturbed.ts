@@ -66,9 +66,9 @@ export function undisturbedChecker({ world }: Facts): Checker {
   };
 }
 
-/** Its owner lets its host end it when a check fails. */
-export function mayEndByCheck({ spec: { checks } }: Instance): boolean {
-  return checks?.liveness !== undefined || checks?.startup !== undefined;
+/** Its owner lets its host end it: when a check fails, or when the lease of the host has ended. */
+export function mayEndByCheck({ spec: { checks, selfStop } }: Instance): boolean {
+  return selfStop === true || checks?.liveness !== undefined || checks?.startup !== undefined;
 }
 
 function lifeOf({ metadata, status }: Instance): string {

@@ -23,6 +23,8 @@ export function policyOf(scenario: Scenario, size: 'small' | 'fleet'): Policy {
     restartDelayMs: scenario.restartDelayMs,
     restartDelayMsMax: 2 * scenario.restartDelayMs, // runs are short
     ...(size === 'fleet' ? {} : lowLimits),
+    // A run has no time to wait for a person.
+    ...(scenario.losesHosts ? { massLossHoldMs: 5_000, massLossIntervalMs: 1_000 } : {}),
     ...scenario.limits,
   };
 }

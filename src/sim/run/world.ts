@@ -304,6 +304,8 @@ export class World {
       name,
       seed: this.seed,
       capacity,
+      isDead: () => this.dead.has(name),
+      needsLease: this.scenario.losesHosts && ((id) => this.#needsLease(id)),
       timeline,
       network: this.#network,
       world: this.#guests,
@@ -320,6 +322,12 @@ export class World {
       },
       onGaveUp: (host, error) => verdict.violate(0, `the agent of ${host} gave up: ${error.message}`),
     });
+  }
+
+  #needsLease(instanceId: string): boolean {
+    for (const { metadata, spec } of this.history.state.list('instance'))
+      if (metadata.id === instanceId) return spec.selfStop === true;
+    return false;
   }
 
   #makeWorkload(): Workload {

@@ -5,6 +5,15 @@ import type { InstanceSpec } from '../../api/resources/instance.ts';
 
 export const imageNames = ['tiny', 'debian-12'];
 
+/** Its rule for the loss of its host, where the run is about that. */
+export function drawLoss(prng: Prng, { exclusive }: Partial<InstanceSpec>): Partial<InstanceSpec> {
+  const selfStop = exclusive === true && prng.chance(2, 3);
+  const rules =
+    exclusive && !selfStop ? (['wait', 'fail'] as const) : (['replace', 'replace', 'replace', 'fail'] as const);
+  const onHostLoss = rules[prng.below(rules.length)];
+  return { ...(onHostLoss ? { onHostLoss } : {}), ...(selfStop ? { selfStop } : {}) };
+}
+
 export function drawInstance(prng: Prng): Partial<InstanceSpec> {
   return {
     image: imageNames[prng.below(imageNames.length)] ?? 'tiny',

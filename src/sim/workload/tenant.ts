@@ -5,7 +5,7 @@ import type { InstanceSpec, PowerState } from '../../api/resources/instance.ts';
 import { keyLabel } from '../intents.ts';
 import { drawPlacement } from '../rules.ts';
 import { type Caller, type Owned, pickOne, textOf } from './caller.ts';
-import { drawInstance } from './draw-instance.ts';
+import { drawInstance, drawLoss } from './draw-instance.ts';
 
 const powerStates = ['running', 'suspended', 'stopped'] as const satisfies readonly PowerState[];
 
@@ -40,13 +40,15 @@ export class Tenant {
     parts.budget.left -= 1;
     const key = `${name}-${++this.#keys}`;
     const reused = prng.chance(1, 3) ? this.#freed.shift() : undefined;
+    const drawn = drawInstance(prng);
+    const loss = parts.scenario.losesHosts ? drawLoss(prng, drawn) : {};
     const body = {
       metadata: {
         ...(prng.chance(1, 4) ? {} : { name: reused ?? `${name}-i${this.#keys}` }),
         project: this.#project,
         labels: { [keyLabel]: key, tenant: name },
       },
-      spec: { ...drawInstance(prng), placement: drawPlacement(prng, name), ...this.#gangOf(key) },
+      spec: { ...drawn, ...loss, placement: drawPlacement(prng, name), ...this.#gangOf(key) },
     };
     const made = await this.#caller.createInstance({
       key,

@@ -24,6 +24,7 @@ import { type ClockFaults, createProcessClock } from './process-clock.ts';
 import type { SimDisk } from './sim-disk.ts';
 import type { Timeline } from './timeline.ts';
 import { treeOfCommit } from './commits.ts';
+import { SimWatchdog, simWatchdogMs } from './sim-watchdog.ts';
 import { worldView } from './world-view.ts';
 
 export interface HostOptions {
@@ -38,6 +39,10 @@ export interface HostOptions {
   readonly buggify: Buggify;
   /** The clock of the machine. */
   readonly clockFaults: ClockFaults;
+  /** The machine has a watchdog device; the ids are of instances. Absent: it has none. */
+  readonly needsLease?: ((instanceId: string) => boolean) | undefined;
+  /** Its power is off for good. */
+  readonly isDead: () => boolean;
   /** Makes a check for one stream of assignments; the check is called with each event as the agent gets it. */
   readonly checkAssignments: () => (event: AssignmentEvent) => void;
   /** Called when the agent gives up for good; in this world it never has a reason to. */
@@ -47,6 +52,8 @@ export interface HostOptions {
 const ledgerPath = '/var/lib/berth/ledger.json';
 const identityPath = '/var/lib/berth/agent-id';
 const supervisorRestartMs = 1000;
+/** How long a machine takes to boot. */
+const resetMs = 2_000;
 
 export class HostProcess {
   readonly name: string;
@@ -55,6 +62,7 @@ export class HostProcess {
   readonly #runMemory: RunMemory = new Map();
   /** By the folder of the run. */
   readonly #commits = new Map<string, string>();
+  readonly #watchdog: SimWatchdog | undefined;
   #starts = 0;
   #boots = 1;
   #life: { readonly peer: Peer; readonly agent: Agent } | undefined;
@@ -62,6 +70,26 @@ export class HostProcess {
   constructor(options: HostOptions) {
     this.name = options.name;
     this.#options = options;
+    const { needsLease, timeline, world } = options;
+    this.#watchdog =
+      needsLease &&
+      new SimWatchdog({
+        timeline,
+        rate: options.clockFaults.rate ?? 1,
+        guestsLeft: () =>
+          [...world.guests()].some(
+            ({ host, running, instanceId }) => host === this.name && running && needsLease(instanceId),
+          ),
+        reset: () => this.#reset(),
+      });
+  }
+
+  /** The watchdog device resets the machine. */
+  #reset(): void {
+    this.losePower();
+    this.#options.timeline.schedule(resetMs, () => {
+      if (!this.#options.isDead()) this.start();
+    });
   }
 
   /** The agent runs. */
@@ -145,6 +173,7 @@ export class HostProcess {
         beforeChange: () => sleep(clock, 0), // a dead agent changes nothing
       }),
       measure: this.#measured(),
+      ...(this.#watchdog ? { watchdog: this.#watchdog.device(() => clock.monotonicMs()) } : {}),
       clock,
       prng,
       buggify,
@@ -162,7 +191,8 @@ export class HostProcess {
   #measured() {
     const { capacity } = this.#options;
     const machine = { machineId: `${this.name}-machine`, bootId: `${this.name}-boot-${this.#boots}` };
-    return async () => ({ ...machine, architecture: 'amd64' as const, capacity, reserved: {} });
+    const watchdog = this.#watchdog ? { watchdogMs: simWatchdogMs } : {};
+    return async () => ({ ...machine, ...watchdog, architecture: 'amd64' as const, capacity, reserved: {} });
   }
 
   #end(how: 'process' | 'host'): void {

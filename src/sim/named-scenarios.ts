@@ -1,0 +1,42 @@
+// Named scenarios: what a seed draws, bent towards one subject. The rest stays as the seed has it.
+
+import type { FaultKind } from './faults/registry.ts';
+import type { Scenario } from './scenario.ts';
+
+/** Faults that cut hosts off, freeze them or end them, and those that leave nobody to hear them. */
+const losses: readonly FaultKind[] = [
+  'agent-crash',
+  'agent-pause',
+  'agent-stop',
+  'host-power-loss',
+  'partition',
+  'all-hosts-parted',
+  'server-crash',
+  'server-pause',
+];
+
+const shapes = {
+  /** Hosts are lost and come back; exclusive instances ask for self-stop and for a copy elsewhere. */
+  'host-loss': (drawn: Scenario): Scenario => ({
+    ...drawn,
+    hosts: [...drawn.hosts, ...drawn.hosts, ...drawn.hosts, ...drawn.hosts].slice(0, Math.max(4, drawn.hosts.length)),
+    instancesMax: Math.max(12, drawn.instancesMax),
+    stormMs: 150_000,
+    faults: losses.map((kind, index) => ({ kind, everyMsMean: 8_000 + 2_000 * index })),
+    restored: false,
+    staysDead: { ...drawn.staysDead, host: true },
+    losesHosts: true,
+  }),
+} as const satisfies Record<string, (drawn: Scenario) => Scenario>;
+
+export type ScenarioName = keyof typeof shapes;
+
+export const scenarioNames = Object.keys(shapes);
+
+export function isScenarioName(word: string): word is ScenarioName {
+  return Object.hasOwn(shapes, word);
+}
+
+export function shaped(drawn: Scenario, name: ScenarioName | undefined): Scenario {
+  return name === undefined ? drawn : shapes[name](drawn);
+}
