@@ -159,3 +159,43 @@ describe('an agent that stops', () => {
     expect(instanceIn(cache).status.phase).toBe('Scheduled');
   });
 });
+
+describe('self-stop', () => {
+  const opted = { exclusive: true, onHostLoss: 'replace', selfStop: true } as const;
+  /** Down at the deadline; the lease of its host is 60 s, and its device waits 30 s. */
+  const downWith = (watchdogMs: number | undefined) => {
+    const world = lost(opted);
+    const { cache, clock, step } = world;
+    const host = cache.get('host', 'hosts/h1') ?? expect.unreachable();
+    const watchdog = watchdogMs === undefined ? {} : { watchdogMs, leaseMs: 60_000 };
+    const value = { ...host.value, status: { ...host.value.status, ...watchdog } };
+    commitPlan(cache, { changes: [{ key: host.key, ifRevision: host.revision, value }] });
+    clock.nowMs += 240_000;
+    step(hostHealth, 'hosts/h1');
+    step(hostHealth, 'hosts/h1');
+    step(hostLoss, key);
+    return world;
+  };
+
+  it('is a proof when the lease and the time of the device are over, recorded before the replacement', () => {
+    const { cache } = downWith(30_000);
+    expect(cache.get('host', 'hosts/h1')?.value.status.down?.proof?.kind).toBe('self-stop');
+    expect(instanceIn(cache).status).toMatchObject({ phase: 'Pending', replaced: { proof: { kind: 'self-stop' } } });
+  });
+
+  it('proves nothing on a host without a watchdog device', () => {
+    const { cache } = downWith(undefined);
+    expect(instanceIn(cache).status.phase).toBe('Failed');
+  });
+
+  it('waits for a slow device', () => {
+    // (60 s + 2 s + 600 s) × 1.25 + 10 s = 837.5 s after the lease was lost, of which 240 s are over.
+    const { cache, clock, step } = downWith(600_000);
+    expect(instanceIn(cache).status.phase).toBe('Failed');
+    expect(step(hostHealth, 'hosts/h1').requeueAfterMs).toBe(597_501);
+    clock.nowMs += 597_501;
+    step(hostHealth, 'hosts/h1');
+    step(hostLoss, key);
+    expect(instanceIn(cache).status.phase).toBe('Pending');
+  });
+});

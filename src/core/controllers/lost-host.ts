@@ -7,6 +7,7 @@ import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { guestConditions, hostLost, phaseOf, restored } from '../state/guest-phase.ts';
+import { onHostLossOf } from '../state/host-loss.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
@@ -25,7 +26,10 @@ export const lostHost: Controller = {
     const instance = snapshot.get('instance', key);
     if (!instance) return emptyPlan;
     const loss = lossOf(snapshot, instance.value.status.host ?? '');
-    if (loss) return dependsOnHost(instance.value, loss) ? fail(snapshot, instance, loss, ctx) : emptyPlan;
+    if (loss)
+      return dependsOnHost(instance.value, loss)
+        ? fail(snapshot, instance, withOutlook(snapshot, instance.value, loss, ctx), ctx)
+        : emptyPlan;
     return isOutOfSight(instance.value) ? takeUpAgain(snapshot, instance, ctx) : emptyPlan;
   },
 };
@@ -129,6 +133,17 @@ function dependsOnHost({ status, metadata }: Instance, loss: Loss): boolean {
     default:
       return false;
   }
+}
+
+/** What comes next, by the rule of the instance, and when. */
+function withOutlook(snapshot: Snapshot, instance: Instance, loss: Loss, { nowMs, policy }: Context): Loss {
+  const rule = loss.reason === hostLost ? onHostLossOf(snapshot, instance) : undefined;
+  if (rule === undefined) return loss;
+  const leftMs = Math.max(0, policy.hostDownAfterMs - policy.offlineAfterMs);
+  const deadline = `once its host is down, not before ${new Date(nowMs + leftMs).toISOString()}`;
+  const proof = instance.spec.exclusive ? ', with a proof that the first copy has ended' : '';
+  const next = { replace: `replaced ${deadline}${proof}`, wait: 'it waits for its host', fail: `it fails ${deadline}` };
+  return { ...loss, message: `${loss.message}; ${next[rule]}` };
 }
 
 interface Loss {

@@ -6,7 +6,7 @@ import type { Workload } from '../../api/resources/workload.ts';
 import { notBeforeMs } from '../../core/workloads/failures.ts';
 import type { Checker, Facts } from './checker.ts';
 
-export function workloadsChecker({ state, nowMs }: Facts): Checker {
+export function workloadsChecker({ state, nowMs, dead }: Facts): Checker {
   const copiesById = (): ReadonlyMap<string, readonly Instance[]> => {
     const byId = new Map<string, Instance[]>();
     for (const instance of state.list('instance')) {
@@ -15,6 +15,12 @@ export function workloadsChecker({ state, nowMs }: Facts): Checker {
       byId.set(workload.id, [...(byId.get(workload.id) ?? []), instance]);
     }
     return byId;
+  };
+  /** What a dead host has is never reported to be gone. */
+  const leftOnDeadHost = (id: string): boolean => {
+    for (const { status } of state.list('instance'))
+      if (status.workload?.id === id && dead.has(status.host ?? '')) return true;
+    return false;
   };
   return {
     invariant: 0,
@@ -25,6 +31,7 @@ export function workloadsChecker({ state, nowMs }: Facts): Checker {
         const { id, name, deletionRequestedAtMs } = workload.metadata;
         known.add(id);
         const copies = byId.get(id) ?? [];
+        if (deletionRequestedAtMs !== undefined && leftOnDeadHost(id)) continue;
         if (deletionRequestedAtMs !== undefined) yield `workload ${name} is being removed`;
         else if (!workload.spec.paused) yield* faultsOf(workload, copies, nowMs());
       }
