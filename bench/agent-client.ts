@@ -31,6 +31,7 @@ export async function agentClientOf(server: ServerProcess, host: string) {
     agentVersion: 'bench',
   });
   return {
+    heartbeat: () => agent.heartbeat({ epoch: session.epoch }),
     async watch(signal: AbortSignal, seen: (instanceId: string) => void): Promise<void> {
       try {
         for await (const event of agent.assignments(session.epoch, signal))

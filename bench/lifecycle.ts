@@ -1,9 +1,11 @@
 // Suite `lifecycle`: what it costs to keep what was asked for.
 
+import { measureLostHost } from './lifecycle-lost-host.ts';
 import { measureReconcile, measureScale } from './lifecycle-workloads.ts';
 import type { Emit } from './row.ts';
 
 export async function run(emit: Emit): Promise<void> {
   measureReconcile(emit);
   await measureScale(emit);
+  await measureLostHost(emit);
 }

@@ -32,6 +32,10 @@ function expiryText(instance: Instance, nowMs: number): string | undefined {
   return atMs === undefined ? undefined : `${new Date(atMs).toISOString()}, in ${age(Math.max(0, atMs - nowMs))}`;
 }
 
+function replacedText({ host, proof }: NonNullable<Instance['status']['replaced']>): string {
+  return `a copy on ${host}, ${proof ? `${proof.kind}: ${proof.message}` : 'which may still run there'}`;
+}
+
 function instanceLines(instance: Instance, nowMs: number): string[] {
   const { metadata, spec, status } = instance;
   const cpus = status.assigned?.['VCPU'] ?? spec.cpus;
@@ -53,6 +57,8 @@ function instanceLines(instance: Instance, nowMs: number): string[] {
         ]),
         ...Object.entries(metadata.labels).map(([key, value]): [string, string] => ['label', `${key}=${value}`]),
         ['restarts', status.restartCount === 0 ? undefined : String(status.restartCount)],
+        ['host loss', spec.onHostLoss && `${spec.onHostLoss}${spec.selfStop ? ', with self-stop' : ''}`],
+        ['replaces', status.replaced && replacedText(status.replaced)],
         ['expires', expiryText(instance, nowMs)],
         ['protected', spec.protected === true ? 'from deletion' : undefined],
         ['age', age(nowMs - metadata.createdAtMs)],

@@ -292,7 +292,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     invariant: 2,
     rare: { hint: 25 },
     file: 'core/controllers/restart.ts',
-    find: 'return !(spec.exclusive && mayRunUnseen(instance));',
+    find: "return !((exclusive || how?.disk === 'kept') && mayRunUnseen(instance));",
     replace: 'return true;',
   },
   {
