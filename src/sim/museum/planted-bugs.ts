@@ -608,6 +608,15 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: 'const { revision } = parts.decider.cache;',
   },
   {
+    name: 'unknown-write-never-found',
+    reenacts: 'a position whose write had no answer is taken for that of another server, and none is written any more',
+    invariant: 4,
+    with: ['store-unknown'],
+    file: 'core/operations/webhooks/webhook-progress.ts',
+    find: 'unsure.some((each) => equalJson(each, known?.value))',
+    replace: 'unsure.length > unsure.length',
+  },
+  {
     name: 'retry-lets-others-pass',
     reenacts: 'an event that is tried again arrives after later ones of its object: "running" after "removed"',
     invariant: 4,

@@ -1,6 +1,7 @@
 // What the sender of a webhook writes: how far it has come, and that a receiver is gone.
 
 import type { Webhook } from '../../../api/resources/webhook.ts';
+import { equalJson } from '../../../base/equal-json.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { keys } from '../../state/keys.ts';
@@ -8,17 +9,26 @@ import { emptyPlan, type Plan } from '../../state/plan.ts';
 import type { WebhookProgress } from '../../state/records.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 
-/** Writes `progress` over revision `ifRevision`; nothing when the webhook is another by now. */
+/**
+ * Writes `progress` over revision `ifRevision`, or over one of `unsure`, which may have been written; nothing when the webhook is another by
+ * now, or another server has written.
+ */
 export function writeProgress(
   snapshot: Snapshot,
-  { progress, ifRevision }: { readonly progress: WebhookProgress; readonly ifRevision: number },
+  {
+    progress,
+    ifRevision,
+    unsure = [],
+  }: { readonly progress: WebhookProgress; readonly ifRevision: number; readonly unsure?: readonly WebhookProgress[] },
 ): { readonly plan: Plan; readonly written: boolean } {
   const { project, name, webhookId } = progress;
   const webhook = snapshot.get('webhook', keys.webhook(project, name));
   const key = keys.webhookProgress(project, name);
-  const known = snapshot.get('webhookProgress', key)?.revision ?? 0;
-  if (webhook?.value.metadata.id !== webhookId || known !== ifRevision) return { plan: emptyPlan, written: false };
-  return { plan: { changes: [{ key, ifRevision, value: progress }] }, written: true };
+  const known = snapshot.get('webhookProgress', key);
+  const revision = known?.revision ?? 0;
+  const isOurs = revision === ifRevision || unsure.some((each) => equalJson(each, known?.value));
+  if (webhook?.value.metadata.id !== webhookId || !isOurs) return { plan: emptyPlan, written: false };
+  return { plan: { changes: [{ key, ifRevision: revision, value: progress }] }, written: true };
 }
 
 /** The webhook is sent nothing more until somebody replaces it. */

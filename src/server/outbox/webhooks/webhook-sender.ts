@@ -11,6 +11,7 @@ import { testReason } from '../../../core/operations/webhooks/webhook.ts';
 import { disableWebhook, writeProgress } from '../../../core/operations/webhooks/webhook-progress.ts';
 import { epochOf } from '../../../core/state/cluster-state.ts';
 import { kindOfKey, keys } from '../../../core/state/keys.ts';
+import type { WebhookProgress } from '../../../core/state/records.ts';
 import { decideAndCommit, type Decider } from '../../decide.ts';
 import type { WebhookBacklog, WebhookOutcome } from '../../outside.ts';
 import type { EventFeed } from '../event-feed.ts';
@@ -30,6 +31,8 @@ export interface SenderParts {
   readonly counted: (outcome: WebhookOutcome) => void;
 }
 
+/** A store that stays away for longer has written the last of them at most. */
+const unsureMax = 8;
 /** Progress is written at most this often. */
 const writeMs = 1_000;
 /** The position alone is written this often, so that what a receiver missed is known after a crash. */
@@ -51,6 +54,8 @@ export class WebhookSender {
   readonly #stopping = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
   #progressRevision: number;
+  /** Of which it is unknown whether they were written. */
+  #unsure: readonly WebhookProgress[] = [];
   #positionWrittenMs: number;
   /** There is more to read than was read. */
   #isBehind = false;
@@ -256,15 +261,16 @@ export class WebhookSender {
       ...{ project, name, webhookId: this.#id },
       ...this.#deliveries.progress(),
     };
-    const ifRevision = this.#progressRevision;
     this.#positionWrittenMs = progress.readAtMs ?? 0;
     try {
       const { decision, revision } = await decideAndCommit(this.#parts.decider, (snapshot) =>
-        writeProgress(snapshot, { progress, ifRevision }),
+        writeProgress(snapshot, { progress, ifRevision: this.#progressRevision, unsure: this.#unsure }),
       );
       if (decision.written) this.#progressRevision = revision;
+      this.#unsure = [];
     } catch (error) {
       this.#deliveries.dirty = true;
+      this.#unsure = [...this.#unsure, progress].slice(-unsureMax);
       this.#parts.log.warn('the progress of a webhook cannot be written', {
         key: this.#key,
         why: describeError(error),

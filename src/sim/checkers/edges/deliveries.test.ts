@@ -143,10 +143,12 @@ describe('what is written down', () => {
 });
 
 describe('at rest', () => {
-  it('every event has come', () => {
-    const { unrest, get, second, third, fourth } = scene();
+  it('every event has come, and is written down', () => {
+    const { unrest, commit, get, second, third, fourth } = scene();
     expect(unrest()).toHaveLength(3);
     for (const delivery of [message(second, 2), message(third, 3), message(fourth, 4)]) get(delivery);
+    expect(unrest()).toEqual([expect.stringContaining('stays at 0, and its receiver has taken an event of 4')]);
+    commit(progress({ revision: 4 }));
     expect(unrest()).toEqual([]);
   });
 

@@ -30,6 +30,8 @@ interface Followed {
   readonly taken: Set<string>;
   /** Somebody asked for another delivery: these may come at any time. */
   readonly asked: Set<string>;
+  /** The revision of the newest event that was taken. */
+  newest: number;
   /** By subject: the revision of its last event that came for the first time. */
   readonly last: Map<string, number>;
 }
@@ -76,7 +78,11 @@ class DeliveriesChecker implements Checker {
       const { id, name, project } = webhook.metadata;
       const followed = this.#followed.get(id);
       if (followed === undefined || webhook.spec.paused || webhook.status.disabled) continue;
-      const held = this.#heldBack(keys.webhookProgress(project, name));
+      const key = keys.webhookProgress(project, name);
+      const reached = this.#facts.state.get('webhookProgress', key)?.revision ?? 0;
+      if (reached < followed.newest)
+        yield `the progress of webhook ${name} stays at ${reached}, and its receiver has taken an event of ${followed.newest}`;
+      const held = this.#heldBack(key);
       for (const [
         event,
         {
@@ -103,7 +109,7 @@ class DeliveriesChecker implements Checker {
     const asked = known?.asked ?? new Set();
     for (const { event } of webhook.status.asked) asked.add(event);
     this.#followed.set(id, {
-      ...(known ?? { sinceRevision: revision, open: new Map(), taken: new Set(), last: new Map() }),
+      ...(known ?? { sinceRevision: revision, open: new Map(), taken: new Set(), last: new Map(), newest: 0 }),
       ...{ webhook, asked },
     });
   }
@@ -128,11 +134,13 @@ class DeliveriesChecker implements Checker {
     return undefined;
   }
 
-  #faultOfOrder({ taken, open, asked, last }: Followed, { event, revision }: Made, what: string): string | undefined {
+  #faultOfOrder(followed: Followed, { event, revision }: Made, what: string): string | undefined {
+    const { taken, open, asked, last } = followed;
     const { id } = event.metadata;
     open.delete(id);
     if (taken.has(id)) return undefined;
     taken.add(id);
+    followed.newest = Math.max(followed.newest, revision);
     const subject = event.spec.subject.id;
     const former = last.get(subject) ?? 0;
     if (asked.has(id)) return undefined;
