@@ -74,7 +74,7 @@ class Outside {
 let server: Server;
 afterEach(() => server.close());
 
-async function fleetOf(outside: Outside) {
+async function fleetOf(outside: Pick<Outside, 'means'>) {
   const store = testStore();
   server = await startTestServer({ store, spares: outside.means });
   await server.client.create('host', { metadata: { name: 'h1' }, spec: {} });
@@ -154,4 +154,30 @@ describe('a server is killed', () => {
       expect([outside.made, await taken()]).toEqual([outside.undone, ['Expired']]);
     },
   );
+});
+
+it('is undone after the call that makes it has come to its end', async () => {
+  const [called, answers] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const order: string[] = [];
+  const metal: Provisioner = {
+    provision: async () => {
+      called.resolve();
+      await answers.promise;
+      order.push('made');
+      return { is: 'done' };
+    },
+    release: () => {
+      order.push('undone');
+      return Promise.resolve({ is: 'done' });
+    },
+  };
+  const { probe } = new Outside({}).means;
+  await fleetOf({ means: { provisioners: new Map([['metal', metal]]), probe } });
+  await prepare();
+  await called.promise;
+  await server.client.delete('spare', 'a');
+  expect(await phase()).toBe('Releasing');
+  answers.resolve();
+  await expect.poll(phase).toBe('Released');
+  expect(order).toEqual(['made', 'undone']);
 });

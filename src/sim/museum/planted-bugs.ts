@@ -696,6 +696,28 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: 'throw cause;',
   },
 
+  // ── spares ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'spare-released-unasked',
+    reenacts: 'a held machine is released without asking what has made it, so that the next one is placed on top of it',
+    invariant: 4,
+    world: asDrawn,
+    file: 'core/operations/spares/spare.ts',
+    find: "const atOnce = status.instance === undefined && (input.force === true || status.phase === 'Pending');",
+    replace:
+      "const atOnce = status.instance === undefined && (input.force === true || ['Pending', 'Ready'].includes(status.phase));",
+  },
+  {
+    name: 'step-begun-again',
+    reenacts: 'a server that takes over does not know that a call may have been made, and makes a second machine',
+    invariant: 4,
+    world: asDrawn,
+    file: 'core/operations/spares/claim-step.ts',
+    find: "is: status.claimedTerm === undefined || status.claimedTerm === term ? 'fresh' : 'resumed',",
+    replace: "is: 'fresh',",
+  },
+
   // ── rights ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   {
