@@ -1,6 +1,7 @@
 // The life of a spare, by what its runner reports, by time, and by what happens to its room.
 
 import { describe, expect, it } from 'vitest';
+import type { InstanceStatus } from '../../api/resources/instance.ts';
 import type { SpareSpec } from '../../api/resources/spare.ts';
 import { reportSpare, type SpareReport } from '../operations/spares/report-spare.ts';
 import { createSpare, releaseSpare } from '../operations/spares/spare.ts';
@@ -9,7 +10,9 @@ import type { Cache } from '../state/cache.ts';
 import { keys } from '../state/keys.ts';
 import type { AnyRecord } from '../state/records.ts';
 import { commitPlan, testCache, testContext, testHost, testImage, testSpare } from '../testing.ts';
+import { releaseAllOf } from '../ledger/ledger.ts';
 import { garbage } from './garbage.ts';
+import { placement } from './placement.ts';
 import { spare } from './spare.ts';
 import { task } from './task.ts';
 
@@ -41,7 +44,7 @@ class Scene {
   settle(): this {
     for (let changed = true; changed; ) {
       changed = false;
-      for (const controller of [task, spare, garbage])
+      for (const controller of [placement, task, spare, garbage])
         for (const each of [...controller.keys(this.cache)]) {
           const plan = controller.reconcile(this.cache, each, this.ctx);
           if (plan.changes.length === 0) continue;
@@ -254,5 +257,51 @@ describe('a spare', () => {
     const scene = new Scene();
     expect(() => scene.create(spec)).toThrow(expect.objectContaining({ field }));
     expect([...scene.cache.list('task')]).toEqual([]);
+  });
+});
+
+describe('a spare that is an instance of ours', () => {
+  const at = keys.instance('default', 'metal-1');
+  const made = () => new Scene().create({ provisioner: 'vm', image: 'tiny', ready });
+
+  function becomes(scene: Scene, status: Partial<InstanceStatus>): Scene {
+    const entry = scene.cache.get('instance', at);
+    if (!entry) throw new Error('there is no instance');
+    const value = { ...entry.value, status: { ...entry.value.status, ...status } };
+    commitPlan(scene.cache, { changes: [{ key: at, ifRevision: entry.revision, value }] });
+    return scene.settle();
+  }
+  const guest = { state: 'running' as const, ready: true, address: '10.0.0.7', ports: [], phases: [] };
+
+  it('is ready with its guest, and released with it', () => {
+    const scene = made();
+    expect(scene.cache.get('instance', at)?.value.spec.image).toBe('tiny');
+    expect(scene.status).toMatchObject({ phase: 'Provisioning', host: 'h1' });
+    becomes(scene, { phase: 'Running', guest: { ...guest, ready: false } });
+    expect(scene.status?.phase).toBe('Provisioning');
+    becomes(scene, { guest });
+    expect(scene.status).toMatchObject({ phase: 'Checking', address: '10.0.0.7', name: 'metal-1' });
+    scene.report({ is: 'ready', message: 'port 22 answers' }).release();
+    expect(scene.status?.phase).toBe('Releasing');
+    const instance = scene.cache.get('instance', at)?.value;
+    expect([instance?.metadata.deletionRequestedAtMs, scene.used]).toEqual([expect.any(Number), 2]);
+    // The host reports that the guest is gone.
+    commitPlan(scene.cache, { changes: releaseAllOf(scene.cache, instance?.metadata.id ?? '') });
+    expect([scene.settle().status?.phase, scene.used]).toEqual(['Released', 0]);
+  });
+
+  it.each<[string, Partial<InstanceStatus>, string]>([
+    ['fails', { phase: 'Failed' }, 'its instance is Failed'],
+    ['ends', { phase: 'Exited' }, 'its instance is Exited'],
+    ['is stopped', { phase: 'Stopped' }, 'its instance is Stopped'],
+  ])('is released when the instance %s', (_, status, why) => {
+    const scene = becomes(becomes(made(), { phase: 'Running', guest }), status);
+    expect(scene.status).toMatchObject({ phase: 'Releasing', failure: expect.stringContaining(why) });
+    expect(scene.cache.get('instance', at)?.value.metadata.deletionRequestedAtMs).toBeDefined();
+  });
+
+  it('is released when its guest does not boot in time', () => {
+    const scene = made().after(600_000);
+    expect(scene.status).toMatchObject({ phase: 'Releasing', failure: 'it was not made within 600 s' });
   });
 });
