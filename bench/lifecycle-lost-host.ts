@@ -64,7 +64,7 @@ export async function measureLostHost(emit: Emit): Promise<void> {
   }
 }
 
-/** From the commit that says that the host is down, as a client sees it. */
+/** From when the server decides that the host is down until a client has seen all of them bound. */
 async function replacedWithin(client: ReturnType<typeof createClient>, signal: AbortSignal): Promise<number> {
   const fromOf = ({ revision, epoch }: { revision: number; epoch?: string }) => ({
     revision,
@@ -77,14 +77,13 @@ async function replacedWithin(client: ReturnType<typeof createClient>, signal: A
       if (change.type !== 'put') continue;
       const { host, replaced } = change.resource.status;
       if (replaced?.host === 'bench-lost' && host !== undefined) bound.add(change.resource.metadata.id);
-      if (bound.size === onLostHost) return performance.now();
+      if (bound.size === onLostHost) return Date.now();
     }
     throw new Error('the watch ended');
   })();
   for await (const change of client.watch('host', fromOf(hostLists), signal)) {
     if (change.type !== 'put' || change.resource.status.down === undefined) continue;
-    const downAt = performance.now();
-    return ((await all) - downAt) / 1_000;
+    return ((await all) - change.resource.status.down.atMs) / 1_000;
   }
   throw new Error('the watch ended');
 }

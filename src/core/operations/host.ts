@@ -288,7 +288,7 @@ function registeredHost(
       registeredAtMs: before.registeredAtMs ?? ctx.nowMs,
       ...(before.state ? { state: before.state } : {}),
       conditions: withConditions(
-        before.conditions,
+        before.conditions.filter(({ type }) => type !== 'MassLoss'),
         [{ type: 'Ready', status: 'True', reason: 'Registered', message: 'its agent has registered' }],
         ctx.nowMs,
       ),
