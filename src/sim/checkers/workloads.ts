@@ -33,12 +33,17 @@ export function workloadsChecker({ state, nowMs, dead }: Facts): Checker {
         const copies = byId.get(id) ?? [];
         if (deletionRequestedAtMs !== undefined && leftOnDeadHost(id)) continue;
         if (deletionRequestedAtMs !== undefined) yield `workload ${name} is being removed`;
-        else if (!workload.spec.paused) yield* faultsOf(workload, copies, nowMs());
+        // What refuses a copy may be full for ever.
+        else if (!workload.spec.paused && !isRefused(workload)) yield* faultsOf(workload, copies, nowMs());
       }
       for (const [id, [copy]] of byId)
         if (!known.has(id)) yield `instance ${copy?.metadata.name} is left of a workload that is gone`;
     },
   };
+}
+
+function isRefused({ status }: Workload): boolean {
+  return status.conditions[0]?.reason === 'QuotaExceeded';
 }
 
 function* faultsOf({ metadata: { name }, spec, status }: Workload, copies: readonly Instance[], nowMs: number) {
@@ -48,8 +53,9 @@ function* faultsOf({ metadata: { name }, spec, status }: Workload, copies: reado
   const waits = copies.some((copy) => copy.status.phase === 'Pending' || copy.status.phase === 'Failed');
   if (old > 0 && !waits && delayed === 0) yield `workload ${name} has ${old} copies of an old template`;
   const missing = spec.replicas - copies.length;
-  if (missing > delayed) yield `workload ${name} has ${copies.length} copies, and ${spec.replicas} are wanted`;
-  if (old === 0 && missing < 0) yield `workload ${name} has ${copies.length} copies, and ${spec.replicas} are wanted`;
+  const said = status.conditions[0]?.message;
+  if (missing > delayed || (old === 0 && missing < 0))
+    yield `workload ${name} has ${copies.length} copies, and ${spec.replicas} are wanted: ${said}`;
   const ordinals = new Set(copies.map((copy) => copy.status.workload?.ordinal));
   if (ordinals.size < copies.length) yield `two copies of workload ${name} have one ordinal`;
 }
