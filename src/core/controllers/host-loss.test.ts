@@ -85,6 +85,26 @@ describe('host loss', () => {
   });
 });
 
+describe('an instance that failed with its host', () => {
+  it('is not restarted when the host reports it, running or ended', () => {
+    const { cache, clock, step, at } = lost({ onHostLoss: 'fail', restartPolicy: 'OnFailure' });
+    clock.nowMs += 240_000;
+    step(hostHealth, 'hosts/h1');
+    step(hostLoss, key);
+    const { id } = instanceIn(cache).metadata;
+    const reasons = (['running', 'stopped'] as const).map((state, index) => {
+      const guest = testGuest({ state });
+      const sent = { instanceId: id, incarnation: 1, sequence: 2 + index, observedGeneration: 1, guest };
+      commitPlan(cache, applyReport(cache, { host: 'h1', epoch: 1, report: sent }, at()).plan);
+      clock.nowMs += 60_000;
+      step(restart, key);
+      const { phase, conditions } = instanceIn(cache).status;
+      return `${phase} ${conditions.find(({ type }) => type === 'Running')?.reason}`;
+    });
+    expect(reasons).toEqual(['Failed HostDown', 'Failed FailedWithHost']);
+  });
+});
+
 describe('mass loss', () => {
   const down = (names: readonly string[], of: number) => {
     const clock = { nowMs: startMs };

@@ -9,6 +9,7 @@ import { type NewCondition, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange, type NewEvent } from '../state/events.ts';
 import {
+  conditionsAfterHostDown,
   guestConditions,
   isUp,
   mayHaveMoved,
@@ -170,7 +171,7 @@ function nextStatus(
     ),
     conditions: withConditions(
       status.conditions,
-      [...guestConditions(guest), ...(moved ? [overSinceRestore] : [])],
+      [...guestConditions(guest), ...conditionsAfterHostDown(instance, guest), ...(moved ? [overSinceRestore] : [])],
       ctx.nowMs,
     ),
     ...(isUp(guest) && !(status.guest && isUp(status.guest)) ? { runningAtMs: ctx.nowMs } : {}),

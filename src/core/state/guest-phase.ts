@@ -9,6 +9,8 @@ export const hostLost = 'HostLost';
 
 /** The same for an instance that has failed for good, because its owner asked for that. */
 export const hostDown = 'HostDown';
+/** The same once its guest has ended: its owner may start it again. */
+export const failedWithHost = 'FailedWithHost';
 
 /** Reason while the fate of a guest since the backup is unknown, after a restore. */
 export const restored = 'Restored';
@@ -29,6 +31,15 @@ export function mayHaveMoved({ spec, status }: Instance, guest: GuestStatus): bo
   if (!spec.exclusive || !isToBeOn(spec) || !isOver(guest)) return false;
   const reason = conditionOf(status.conditions, 'Running')?.reason;
   return reason === restored || reason === notFoundAfterRestore;
+}
+
+/** Of an instance that failed for good with its host, which reports again: a guest that runs is yet to be stopped. */
+export function conditionsAfterHostDown({ status }: Instance, guest: GuestStatus): NewCondition[] {
+  const running = conditionOf(status.conditions, 'Running');
+  if (running?.reason !== hostDown && running?.reason !== failedWithHost) return [];
+  if (!isOver(guest)) return [{ type: 'Running', status: 'Unknown', reason: hostDown, message: running.message }];
+  const message = 'it failed with its host, as its rule for that says, and has ended there';
+  return [{ type: 'Running', status: 'False', reason: failedWithHost, message }];
 }
 
 /** The guest has its memory, whether or not its processors run. */
