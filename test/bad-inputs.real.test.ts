@@ -205,7 +205,7 @@ describe('a value', () => {
 
   const rows: readonly (readonly [string, () => Sent, Partial<Answered>])[] = [
     ['11: a pool that there is not', () => schedule({ requested_pool: 'moon' }), invalid('requested_pool')],
-    ['11: a pool that there is not, of a spare', () => spare({ pool: 'moon' }), invalid('pool')],
+    ['11: a provisioner that there is not', () => spare({}), invalid('provisioner')],
     ['12: no pool', () => schedule({ requested_pool: '' }), invalid('requested_pool')],
     ['12: no pool of a spare', () => spare({ pool: '' }), invalid('pool')],
     [

@@ -99,7 +99,7 @@ describe('a fleet on this machine', () => {
     expect((await verb('logs web')).stdout).toContain('berth: ready');
     expect((await verb('events web')).stdout).toMatch(/Scheduled[^]*Started[^]*Ready/);
     expect((await verb('explain web')).stdout).toMatch(/^web is Running on h1: placed on h1/);
-    expect((await verb('host ls')).stdout).toMatch(/\nh1 +yes +no .* fake +1 /);
+    expect((await verb('host ls')).stdout).toMatch(/\nh1 +Ready .* fake +1 /);
   });
 
   it('says of what fits nowhere, host by host, what refuses it', async () => {
