@@ -4,7 +4,9 @@ import { Counter, Gauge, Registry } from 'prom-client';
 import { type HostStateName, hostStateName, hostStateNames } from '../api/resources/host-state.ts';
 import { FindingCode } from '../api/verify.ts';
 import type { Cache } from '../core/state/cache.ts';
+import type { Survival } from '../api/plans/host-plan.ts';
 import type { Outside } from './outside.ts';
+import type { FleetSurvival } from './survival.ts';
 import type { Verifier } from './verifier.ts';
 import { type ConnectionCounts, dropReasons } from './http/connections/connections.ts';
 
@@ -17,6 +19,7 @@ export interface MetricsParts {
   /** Absent where there are no sockets. */
   readonly connections?: ConnectionCounts | undefined;
   readonly outside?: Outside | undefined;
+  readonly survival?: FleetSurvival;
 }
 
 export interface Metrics {
@@ -25,7 +28,7 @@ export interface Metrics {
 }
 
 export function createMetrics({ cache, verifier, ready, leads, overloaded, ...parts }: MetricsParts): Metrics {
-  const { connections, outside } = parts;
+  const { connections, outside, survival } = parts;
   const registry = new Registry();
   const gauge = (name: string, help: string, read: () => number): void => {
     registry.registerMetric(
@@ -62,6 +65,7 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
   gauge('berth_instances', 'Instances that are known', () => cache.count('instance'));
   // The names with "audit" are the former ones, kept for one version so that alerts continue to work.
   for (const word of ['verify', 'audit']) measureConsistency(registry, verifier, word);
+  if (survival) measureSurvival(registry, survival);
   if (connections) measureConnections(registry, connections);
   if (outside) {
     measureBuses(registry, outside);
@@ -87,6 +91,30 @@ function measureHostStates(registry: Registry, cache: Cache): void {
         for (const state of hostStateNames) if (state !== 'Removed') this.set({ state }, counts.get(state) ?? 0);
       },
     }),
+  );
+}
+
+function measureSurvival(registry: Registry, survival: FleetSurvival): void {
+  const gauge = (name: string, help: string, valueOf: (read: Survival) => number): void =>
+    registry.registerMetric(
+      new Gauge({
+        name,
+        help,
+        registers: [],
+        async collect() {
+          this.set(valueOf(await survival.read()));
+        },
+      }),
+    );
+  gauge(
+    'berth_fleet_survives_host_loss',
+    '1 if the instances of any one host would fit on the others',
+    ({ survives }) => Number(survives),
+  );
+  gauge(
+    'berth_hosts_not_replaceable',
+    'Hosts whose instances may not fit on the others',
+    ({ notShownCount }) => notShownCount,
   );
 }
 

@@ -60,6 +60,7 @@ import { type McpSettings, mcpRoutesOf } from './mcp/start-mcp.ts';
 import { type FenceHook, Fencing } from './fencing/fencing.ts';
 import { Spares } from './spares/spares.ts';
 import type { SparesParts } from './spares/spare-task.ts';
+import { FleetSurvival } from './survival.ts';
 import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
 import type { ImageContent } from './images/image-content.ts';
@@ -238,6 +239,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     overloaded: () => hearing.overloaded,
     connections: parts.connections,
     outside: parts.outside,
+    survival: new FleetSurvival({ snapshot: cache, clock }),
   });
   const assignments = new Assignments({ cache, clock, ...unusual });
   const { cluster } = decision;

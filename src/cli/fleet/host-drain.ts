@@ -157,8 +157,11 @@ export function survivalText(when: string, { survives, hosts, notShown, notShown
 }
 
 const planColumns: readonly Column<PlannedGuest>[] = [
-  { header: 'PROJECT', value: ({ project }) => project, usual: 'default' },
-  { header: 'NAME', value: ({ name, kind }) => (kind === 'instance' ? name : `${name} (${kind})`) },
+  {
+    header: 'NAME',
+    value: ({ project, name, kind }) =>
+      `${project === 'default' ? '' : `${project}/`}${name}${kind === 'instance' ? '' : ` (${kind})`}`,
+  },
   {
     header: 'ACTION',
     value: ({ action }) => actionWords[action],
@@ -179,7 +182,7 @@ const actionWords: Readonly<Record<PlannedGuest['action'], string>> = {
 };
 
 const drainColumns: readonly Column<PlannedGuest>[] = [
-  ...planColumns.slice(0, 3),
+  ...planColumns.slice(0, 2),
   { header: 'STATE', value: ({ progress }) => progress ?? '' },
   { header: 'WHY', value: ({ message, reasons }) => message ?? reasons.map((each) => each.message).join('; ') },
 ];

@@ -6,7 +6,10 @@ import { holdsOnlyDisk } from '../ledger/ledger.ts';
 import { verdictsOf } from '../scheduler/engine/full-scan.ts';
 import type { Engine } from '../scheduler/engine/engine.ts';
 import type { Slot } from '../scheduler/engine/slot.ts';
+import { prepareGroupRules } from '../scheduler/engine/verdicts.ts';
 import type { Fleet } from '../scheduler/fleet.ts';
+import type { GroupTerm } from '../scheduler/neighbours/group-terms.ts';
+import { groupPlugins } from '../scheduler/registry.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { engineOf } from '../scheduler/schedule.ts';
 import type { Steps } from '../scheduler/steps.ts';
@@ -99,8 +102,10 @@ class Places {
   #take(lost: Slot, request: Request, taken: Map<Slot, Taken>): boolean {
     const fits = this.#fitting(request);
     if (!fits) return false;
-    const plain = request.groups.length + request.portions.length + request.ports.length === 0;
-    const verdictOn = request.groups.length === 0 ? undefined : verdictsOf(request, this.#fleet);
+    const plain = request.portions.length + request.ports.length === 0 && !request.groups.some(mayRefuse);
+    const verdictOn = prepareGroupRules(groupPlugins, request, this.#fleet)
+      ? verdictsOf(request, this.#fleet)
+      : undefined;
     let tries = 0;
     for (const slot of fits) {
       if (slot === lost || !this.#hasRoom(slot, request, plain, taken.get(slot))) continue;
@@ -143,6 +148,11 @@ class Places {
     }
     return true;
   }
+}
+
+/** Others are preferences. */
+function mayRefuse(term: GroupTerm): boolean {
+  return 'required' in term ? term.required : true;
 }
 
 /** Memory and CPUs in one number: only the order counts. */

@@ -1,6 +1,7 @@
 // The tools, in the order in which clients list them. A new one is a file and a line here.
 
 import type { Tool } from '../tool.ts';
+import { drainTool, planDrainTool } from './drain.ts';
 import { logsTool } from './logs.ts';
 import { capacityTool, explainTool, listTool, queueTool, showTool } from './look.ts';
 import { planJobTool, planTool, runJobTool, runTool } from './work.ts';
@@ -16,4 +17,6 @@ export const tools: readonly Tool[] = [
   planJobTool,
   runTool,
   runJobTool,
+  planDrainTool,
+  drainTool,
 ];
