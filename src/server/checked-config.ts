@@ -117,15 +117,9 @@ export function policyOf(config: ServerConfig): Policy {
       },
     );
   }
-  if (config.hostDownAfterMs < offlineAfterMs)
-    throw new ApiError(
-      'InvalidRequest',
-      `hostDownAfterMs (${config.hostDownAfterMs}) must be at least offlineAfterMs (${offlineAfterMs})`,
-      { field: 'hostDownAfterMs' },
-    );
   return {
     offlineAfterMs,
-    hostDownAfterMs: config.hostDownAfterMs,
+    hostDownAfterMs: Math.max(config.hostDownAfterMs, offlineAfterMs),
     ...(config.fencing === undefined ? {} : { fencing: true }),
     massLossHoldMs: config.massLossHoldMs,
     massLossIntervalMs: config.massLossIntervalMs,

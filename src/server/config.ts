@@ -154,7 +154,8 @@ export const ServerConfig = Type.Object(
       default: 300_000,
       minimum: 1_000,
       maximum: 30 * 86_400_000,
-      description: 'a host that is silent for this long is down: instances that ask for it are replaced',
+      description:
+        'a host that is silent for this long is down: instances that ask for it are replaced; not before offlineAfterMs',
     }),
     fencing: Type.Optional(FenceConfig),
     massLossHoldMs: Type.Integer({
