@@ -1,52 +1,39 @@
 // What containers get of their host, and how they end: server, agent and command line as processes, and a real podman.
 
-import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { containerName } from '../src/agent/drivers/container/container-config.ts';
-import { startPodman, type TestPodman, whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
-import { type Fleet, runBerth, startFleet } from './processes.ts';
+import { type TestPodman, whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
+import { type PodmanFleet, startPodmanFleet } from './podman-fleet.ts';
+import { type Fleet, runBerth } from './processes.ts';
 
 const why = whyNoPodman();
 
 describe.skipIf(why !== undefined)(`containers and their host${why === undefined ? '' : ` (${why})`}`, () => {
-  let directory: string;
-  let podman: TestPodman;
+  let started: PodmanFleet;
   let fleet: Fleet;
+  let podman: TestPodman;
+  let directory: string;
+  let berth: PodmanFleet['berth'];
 
   beforeAll(async () => {
-    directory = await realpath(await mkdtemp(join(tmpdir(), 'berth-mounts-')));
-    podman = await startPodman();
-    await podman.load([
+    started = await startPodmanFleet([
       { name: 'web', script: 'echo written >/data/new 2>/data/failed; exec httpd -f -p 80 -h /site' },
       { name: 'deaf', script: "trap '' TERM; while true; do sleep 1000 & wait $!; done" },
     ]);
+    ({ fleet, podman, directory, berth } = started);
     await mkdir(join(directory, 'srv', 'site'), { recursive: true });
     await mkdir(join(directory, 'srv', 'data'));
     await writeFile(join(directory, 'srv', 'site', 'index.html'), 'hello from the host\n');
     await symlink('/etc', join(directory, 'srv', 'out'));
-    fleet = await startFleet(join(directory, 'fleet'), {
-      drivers: ['container'],
-      containerEngine: `unix://${podman.socketPath}`,
-    });
     await berth('pool', 'create', 'own', '--host-path', join(directory, 'srv'));
     await berth('host', 'pool', 'h1', 'own');
     for (const name of ['web', 'deaf'])
       await berth('image', 'add', name, '--source', `docker://localhost/${name}:1`, '--memory', '64MiB');
   });
-  afterAll(async () => {
-    await fleet.removeAll();
-    await fleet.stop();
-    await podman.stop();
-    await rm(directory, { recursive: true, force: true });
-  });
+  afterAll(() => started.stop());
 
-  const berth = async (...argv: string[]): Promise<string> => {
-    const { stdout, stderr, code } = await runBerth(argv, fleet.environment);
-    if (code !== 0) throw new Error(`berth ${argv.join(' ')} ended with ${code}: ${stderr}`);
-    return stdout;
-  };
   const run = (...argv: string[]) => berth('run', ...argv, '--pool', 'own', '--cpus', '0.25');
   const srv = (path: string): string => join(directory, 'srv', path);
 

@@ -1,59 +1,38 @@
 // Containers as users run them: server, agent and command line as processes, a real podman, and two programs that answer HTTP.
 
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Instance } from '../src/api/resources/instance.ts';
 import { containerName, labels } from '../src/agent/drivers/container/container-config.ts';
-import {
-  startPodman,
-  type TestPodman,
-  whyNoExecution,
-  whyNoPodman,
-} from '../src/agent/drivers/container/test-podman.ts';
-import { type Fleet, runBerth, startFleet } from './processes.ts';
+import { type TestPodman, whyNoExecution, whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
+import { type PodmanFleet, startPodmanFleet } from './podman-fleet.ts';
+import { type Fleet, runBerth } from './processes.ts';
 
 const why = whyNoPodman();
 /** A copy into a container enters it, too. */
 const enters = whyNoExecution();
 
 describe.skipIf(why !== undefined)(`an instance of containers${why === undefined ? '' : ` (${why})`}`, () => {
-  let directory: string;
-  let podman: TestPodman;
+  let started: PodmanFleet;
   let fleet: Fleet;
+  let podman: TestPodman;
+  let directory: string;
+  let berth: PodmanFleet['berth'];
 
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'berth-containers-'));
-    podman = await startPodman();
-    await podman.load([
+    started = await startPodmanFleet([
       {
         name: 'web',
         script: 'echo "hello from ${NAME:-nobody}" >/www/index.html; exec httpd -f -p "${PORT:-80}" -h /www',
       },
     ]);
-    fleet = await startFleet(join(directory, 'fleet'), {
-      drivers: ['container'],
-      containerEngine: `unix://${podman.socketPath}`,
-    });
+    ({ fleet, podman, directory, berth } = started);
     await berth('image', 'add', 'web', '--source', 'docker://localhost/web:1', '--cpus', '1', '--memory', '64MiB');
   });
-  afterAll(async () => {
-    for (const { metadata } of (await fleet.client.list('instance')).items) {
-      await fleet.client.delete('instance', metadata.name);
-      await fleet.gone(metadata.name);
-    }
-    await fleet.stop();
-    await podman.stop();
-    await rm(directory, { recursive: true, force: true });
-  });
+  afterAll(() => started.stop());
 
-  const berth = async (...argv: string[]): Promise<string> => {
-    const { stdout, stderr, code } = await runBerth(argv, fleet.environment);
-    if (code !== 0) throw new Error(`berth ${argv.join(' ')} ended with ${code}: ${stderr}`);
-    return stdout;
-  };
   /** What answers at the port of the host behind which the guest's is. */
   const pageAt = async ({ status }: Instance, guestPort: number): Promise<string> => {
     const port = status.guest?.ports.find((each) => each.guestPort === guestPort);

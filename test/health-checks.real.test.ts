@@ -5,12 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Instance } from '../src/api/resources/instance.ts';
-import {
-  startPodman,
-  type TestPodman,
-  whyNoExecution,
-  whyNoPodman,
-} from '../src/agent/drivers/container/test-podman.ts';
+import { whyNoExecution, whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
+import { type PodmanFleet, startPodmanFleet } from './podman-fleet.ts';
 import { type Fleet, runBerth, startFleet } from './processes.ts';
 import { tinyImage } from './tiny-image.ts';
 
@@ -27,24 +23,18 @@ const why = whyNoPodman();
 const enters = whyNoExecution();
 
 describe.skipIf(why !== undefined)(`the checks of containers${why === undefined ? '' : ` (${why})`}`, () => {
-  let directory: string;
-  let podman: TestPodman;
+  let started: PodmanFleet;
   let fleet: Fleet;
 
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'berth-checks-'));
-    podman = await startPodman();
     // It listens as soon as a file is there, and no more without it.
     const script = `mkdir -p /www; echo hello >/www/index.html; touch "/\${OPEN:-none}"
 while true; do
   while ! test -e /open; do sleep 0.1; done; httpd -p 80 -h /www
   while test -e /open; do sleep 0.1; done; kill $(pidof httpd)
 done`;
-    await podman.load([{ name: 'door', script, healthCheck: 'test -e /open' }]);
-    fleet = await startFleet(join(directory, 'fleet'), {
-      drivers: ['container'],
-      containerEngine: `unix://${podman.socketPath}`,
-    });
+    started = await startPodmanFleet([{ name: 'door', script, healthCheck: 'test -e /open' }]);
+    ({ fleet } = started);
     await berth(
       fleet,
       'image',
@@ -58,12 +48,7 @@ done`;
       '64MiB',
     );
   });
-  afterAll(async () => {
-    await fleet.removeAll();
-    await fleet.stop();
-    await podman.stop();
-    await rm(directory, { recursive: true, force: true });
-  });
+  afterAll(() => started.stop());
 
   it('a port that answers makes a container ready', async () => {
     const said = await berth(

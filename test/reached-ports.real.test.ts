@@ -1,13 +1,10 @@
 // Whether a guest itself accepts connections, which the user-mode network of QEMU accepts in its place: with a real guest of each driver.
 
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { untilGuest } from '../src/agent/drivers/conformance.ts';
-import type { Driver } from '../src/agent/drivers/driver.ts';
-import { makeLibvirtTestHost } from '../src/agent/drivers/libvirt/test-host.ts';
-import { startLibvirt, type TestLibvirt, whyNoLibvirt } from '../src/agent/drivers/libvirt/test-libvirt.ts';
-import { makeQemuTestHost, testSpec, testUsers } from '../src/agent/drivers/qemu/test-host.ts';
-import { tinyImage, tinyImages } from './tiny-image.ts';
+import { whyNoLibvirt } from '../src/agent/drivers/libvirt/test-libvirt.ts';
+import { testSpec } from '../src/agent/drivers/qemu/test-host.ts';
+import { tinyGuests } from './tiny-guests.ts';
 
 const never = new AbortController().signal;
 const instanceId = `inst_${'r'.repeat(26)}`;
@@ -21,44 +18,26 @@ describe.skipIf(why !== undefined)(`guests of libvirt${why ? ` (${why})` : ''}`,
 });
 
 function areReached(kind: 'QEMU' | 'libvirt'): void {
-  let daemon: TestLibvirt | undefined;
-  let host: Awaited<ReturnType<typeof makeQemuTestHost | typeof makeLibvirtTestHost>>;
-  let driver: Driver;
-  beforeAll(async () => {
-    await tinyImage();
-    if (kind === 'libvirt') daemon = await startLibvirt();
-  });
-  afterAll(() => daemon?.stop());
-  beforeEach(async () => {
-    host = daemon === undefined ? await makeQemuTestHost() : await makeLibvirtTestHost(daemon);
-    const images = await tinyImages(join(host.directory, '..'));
-    driver = host.open({ images, ...(daemon === undefined ? testUsers : {}) });
-    await driver.recover();
-  });
-  afterEach(async () => {
-    for (const guest of driver.guests()) await driver.remove(guest.instanceId);
-    await driver.close();
-    await host.dispose();
-  });
+  const at = tinyGuests(kind);
   const reach = (port: number, signal: AbortSignal): Promise<string> =>
-    (driver.access?.reach?.(instanceId, port, signal) ?? Promise.reject(new Error('no way'))).then(
+    (at.driver.access?.reach?.(instanceId, port, signal) ?? Promise.reject(new Error('no way'))).then(
       () => 'reached',
       (error: unknown) => String(error),
     );
 
   it('at ports where they listen, published or not, and at no others', async () => {
     const ports = [80, 81].map((guestPort) => ({ guestPort, hostPort: 0, protocol: 'tcp' }) as const);
-    await driver.create(testSpec({ instanceId, imageName: 'tiny', memoryMiB: 128, ports }), never);
-    // It has no network yet: nobody answers, and nobody refuses.
+    await at.driver.create(testSpec({ instanceId, imageName: 'tiny', memoryMiB: 128, ports }), never);
+    // It has no network yet: connections are neither answered nor refused.
     const early = new AbortController();
     const tooEarly = reach(80, early.signal);
     early.abort();
     expect(await tooEarly).toContain('port 80 of the guest accepts no connection');
-    await untilGuest(driver, instanceId, (seen) => seen?.ready === true);
+    await untilGuest(at.driver, instanceId, (seen) => seen?.ready === true);
     expect(await reach(80, never)).toBe('reached');
     expect(await reach(81, never)).toContain('port 81 of the guest accepts no connection');
     expect(await reach(82, never)).toContain('port 82 of the guest accepts no connection');
-    await driver.stop(instanceId, 0);
+    await at.driver.stop(instanceId, 0);
     expect(await reach(80, never)).toMatch(/not running|does not run|NotPossible/);
   });
 }

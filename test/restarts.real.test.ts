@@ -1,42 +1,25 @@
 // Restart policies with real containers, over restarts of the server and of the agent.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startPodman, type TestPodman, whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
-import { type Fleet, runBerth, startFleet } from './processes.ts';
+import { whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
+import { type PodmanFleet, startPodmanFleet } from './podman-fleet.ts';
+import { type Fleet } from './processes.ts';
 
 const why = whyNoPodman();
 
 describe.skipIf(why !== undefined)(`a program that ends${why === undefined ? '' : ` (${why})`}`, () => {
-  let directory: string;
-  let podman: TestPodman;
+  let started: PodmanFleet;
   let fleet: Fleet;
+  let berth: PodmanFleet['berth'];
 
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'berth-restarts-'));
-    podman = await startPodman();
     const count = 'n=$(cat /runs || echo 0) 2>/dev/null; echo $((n+1)) >/runs; echo run $n';
-    await podman.load([{ name: 'short', script: `${count}; exit \${CODE:-0}` }]);
-    fleet = await startFleet(join(directory, 'fleet'), {
-      drivers: ['container'],
-      containerEngine: `unix://${podman.socketPath}`,
-    });
+    started = await startPodmanFleet([{ name: 'short', script: `${count}; exit \${CODE:-0}` }]);
+    ({ fleet, berth } = started);
     await berth('image', 'add', 'short', '--source', 'docker://localhost/short:1', '--cpus', '1', '--memory', '64MiB');
   });
-  afterAll(async () => {
-    await fleet.removeAll();
-    await fleet.stop();
-    await podman.stop();
-    await rm(directory, { recursive: true, force: true });
-  });
+  afterAll(() => started.stop());
 
-  const berth = async (...argv: string[]): Promise<string> => {
-    const { stdout, stderr, code } = await runBerth(argv, fleet.environment);
-    if (code !== 0) throw new Error(`berth ${argv.join(' ')} ended with ${code}: ${stderr}`);
-    return stdout;
-  };
   const ended = (name: string) =>
     fleet.until(name, ({ status }) => status.restarts?.exhausted === true && status.phase !== 'Running');
   const logOf = async (name: string): Promise<string> => {

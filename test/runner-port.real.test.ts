@@ -1,15 +1,12 @@
 // The disk with a program and the runner's port as guests see them: real QEMU, by hand and by libvirt, and the tiny image's Linux.
 
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { untilGuest } from '../src/agent/drivers/conformance.ts';
-import type { Driver } from '../src/agent/drivers/driver.ts';
-import { makeLibvirtTestHost } from '../src/agent/drivers/libvirt/test-host.ts';
-import { startLibvirt, type TestLibvirt, whyNoLibvirt } from '../src/agent/drivers/libvirt/test-libvirt.ts';
-import { makeQemuTestHost, testSpec, testUsers } from '../src/agent/drivers/qemu/test-host.ts';
-import { tinyImage, tinyImages } from './tiny-image.ts';
+import { whyNoLibvirt } from '../src/agent/drivers/libvirt/test-libvirt.ts';
+import { testSpec } from '../src/agent/drivers/qemu/test-host.ts';
+import { tinyGuests } from './tiny-guests.ts';
 
 const never = new AbortController().signal;
 const instanceId = `inst_${'0'.repeat(25)}1`;
@@ -43,33 +40,18 @@ describe.skipIf(why !== undefined)(`guests of libvirt${why ? ` (${why})` : ''}`,
 });
 
 function talkOverTheirPort(kind: 'QEMU' | 'libvirt'): void {
-  let daemon: TestLibvirt | undefined;
-  let host: Awaited<ReturnType<typeof makeQemuTestHost | typeof makeLibvirtTestHost>>;
-  let driver: Driver;
-  beforeAll(async () => {
-    await tinyImage();
-    if (kind === 'libvirt') daemon = await startLibvirt();
-  });
-  afterAll(() => daemon?.stop());
-  beforeEach(async () => {
-    host = daemon === undefined ? await makeQemuTestHost() : await makeLibvirtTestHost(daemon);
-    const images = await tinyImages(join(host.directory, '..'));
-    driver = host.open({ images, ...(daemon === undefined ? testUsers : {}) });
-    await driver.recover();
-  });
-  afterEach(async () => {
-    for (const guest of driver.guests()) await driver.remove(guest.instanceId);
-    await driver.close();
-    await host.dispose();
-  });
-  const openRunner = () => driver.access?.openRunner?.(instanceId) ?? expect.unreachable();
+  const at = tinyGuests(kind);
+  const openRunner = () => at.driver.access?.openRunner?.(instanceId) ?? expect.unreachable();
 
   it('read their program and talk in both directions, also after the host went away', async () => {
-    const runDisk = (await host.makeRunDisk?.()) ?? expect.unreachable();
+    const runDisk = (await at.host.makeRunDisk?.()) ?? expect.unreachable();
     const before = await readFile(runDisk);
-    await driver.create(testSpec({ instanceId, imageName: 'tiny', memoryMiB: 128, userData: script, runDisk }), never);
+    await at.driver.create(
+      testSpec({ instanceId, imageName: 'tiny', memoryMiB: 128, userData: script, runDisk }),
+      never,
+    );
     // The program waits for the host, and the boot does not wait for the program.
-    await untilGuest(driver, instanceId, (seen) => seen?.ready === true);
+    await untilGuest(at.driver, instanceId, (seen) => seen?.ready === true);
     const first = await openRunner();
     expect(await textUpTo(first, 'missing:\n')).toBe('the first line\nread-only: 1; missing:\n');
     first.write('one\n');
@@ -83,12 +65,12 @@ function talkOverTheirPort(kind: 'QEMU' | 'libvirt'): void {
   });
 
   it('talk over the second serial port where they have no driver for the first', async () => {
-    await driver.close();
-    driver = host.open(daemon === undefined ? testUsers : {});
-    await driver.recover();
-    const runDisk = (await host.makeRunDisk?.()) ?? expect.unreachable();
-    await driver.create(testSpec({ instanceId, imageName: 'answering', runDisk }), never);
-    await untilGuest(driver, instanceId, (seen) => seen?.ready === true);
+    await at.driver.close();
+    at.driver = at.host.open(at.users);
+    await at.driver.recover();
+    const runDisk = (await at.host.makeRunDisk?.()) ?? expect.unreachable();
+    await at.driver.create(testSpec({ instanceId, imageName: 'answering', runDisk }), never);
+    await untilGuest(at.driver, instanceId, (seen) => seen?.ready === true);
     for (const words of ['one\n', 'two\n']) {
       const port = await openRunner();
       port.write(words);

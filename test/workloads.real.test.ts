@@ -1,41 +1,30 @@
 // Follows the recipe of docs/workloads.md: server, agent and command line as processes, with a real podman.
 
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startPodman, type TestPodman, whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
-import { type Fleet, runBerth, startFleet } from './processes.ts';
+import { whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
+import { type PodmanFleet, startPodmanFleet } from './podman-fleet.ts';
+import { type Fleet, runBerth } from './processes.ts';
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 const why = whyNoPodman();
 
 describe.skipIf(why !== undefined)(`the recipe of workloads${why === undefined ? '' : ` (${why})`}`, () => {
-  let directory: string;
-  let podman: TestPodman;
+  let started: PodmanFleet;
   let fleet: Fleet;
+  let berth: PodmanFleet['berth'];
 
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'berth-workloads-'));
-    podman = await startPodman();
-    await podman.load([
+    started = await startPodmanFleet([
       { name: 'door', script: 'mkdir -p /www; httpd -f -p 80 -h /www' },
       { name: 'shut', script: 'while true; do sleep 1; done' },
     ]);
-    const engine = { drivers: ['container'], containerEngine: `unix://${podman.socketPath}` };
-    fleet = await startFleet(join(directory, 'fleet'), engine);
+    ({ fleet, berth } = started);
     for (const name of ['door', 'shut'])
-      await runBerth(
-        ['image', 'add', name, '--source', `docker://localhost/${name}:1`, '--cpus', '1', '--memory', '64MiB'],
-        fleet.environment,
-      );
+      await berth('image', 'add', name, '--source', `docker://localhost/${name}:1`, '--cpus', '1', '--memory', '64MiB');
   });
-  afterAll(async () => {
-    await fleet.removeAll();
-    await fleet.stop();
-    await podman.stop();
-    await rm(directory, { recursive: true, force: true });
-  });
+  afterAll(() => started.stop());
 
   it('goes as the document says', async () => {
     const document = await readFile(join(import.meta.dirname, '../docs/workloads.md'), 'utf8');
