@@ -3,18 +3,18 @@
 import { Command } from 'commander';
 import { isEnded, type Spare, type SpareSpec } from '../../api/resources/spare.ts';
 import type { Cli } from '../cli.ts';
-import { attempting, CommandError, exitCodes, Interrupted, usageError } from '../exit-codes.ts';
+import { attempting, usageError } from '../exit-codes.ts';
 import { show } from '../get.ts';
 import { conditionOf } from '../instances/instance-view.ts';
 import { forEachName, joined } from '../instances/rm.ts';
+import { type Judge, waitForResource } from '../instances/wait.ts';
 import { kindViews } from '../kinds.ts';
 import { type PlaceOptions, placeOf, withPlaceOptions, withRoomOptions } from '../options/place-options.ts';
 import { collect, parseDurationMs, parseInteger } from '../options/units.ts';
-import { follow, listAll } from '../print/follow.ts';
+import { listAll } from '../print/follow.ts';
 import { type Format, printList, printNames, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
-import { startProgress } from '../print/progress.ts';
-import { openSession, type Session } from '../session.ts';
+import { openSession } from '../session.ts';
 
 export function spareCommand(cli: Cli): Command {
   return new Command('spare')
@@ -68,7 +68,19 @@ function prepareCommand(cli: Cli): Command {
       const made = await attempting('prepare a spare', () =>
         session.client.create('spare', { metadata: { name, project: session.project }, spec }),
       );
-      const spare = options.wait ? await untilReady(cli, session, made, timeoutMs) : made;
+      const { id } = made.metadata;
+      const adviceAfter = (): string =>
+        `it goes on; see "berth spare ls", or end it with "berth spare release ${name}"`;
+      const spare = options.wait
+        ? await waitForResource(cli, session, {
+            kind: 'spare',
+            id,
+            name,
+            timeoutMs,
+            judge: untilReady(name),
+            adviceAfter,
+          })
+        : made;
       if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, spare);
       if (!options.wait || options.output === 'name') return printNames(cli, [spare]);
       const { host = '?', address } = spare.status;
@@ -108,39 +120,15 @@ function readyOf({ readyHttp, readyTcp, readyNode, readyTimeout }: PrepareOption
   return readyNode === undefined ? undefined : { kubernetes: { cluster: readyNode }, ...common };
 }
 
-async function untilReady(
-  cli: Cli,
-  { client, project }: Session,
-  made: Spare,
-  timeoutMs: number | undefined,
-): Promise<Spare> {
-  const { id, name } = made.metadata;
-  const overdue = new AbortController();
-  const timer = timeoutMs === undefined ? undefined : cli.clock.setTimer(timeoutMs, () => overdue.abort());
-  const progress = startProgress(cli);
-  let last = '';
-  try {
-    const signal = AbortSignal.any([cli.interruption(), overdue.signal]);
-    for await (const change of follow(cli, client, 'spare', { project }, signal)) {
-      const spares = change.type === 'sync' ? change.items : change.type === 'put' ? [change.resource] : [];
-      const spare = spares.find(({ metadata }) => metadata.id === id);
-      if (spare?.status.phase === 'Ready') return spare;
-      last = spare ? (conditionOf(spare.status.conditions, 'Ready')?.message ?? '') : last;
-      if (spare) progress.update(`${name}: ${spare.status.phase}: ${last}`);
-      const gone = (change.type === 'delete' && change.name === name) || (change.type === 'sync' && !spare);
-      if (gone || (spare && (isEnded(spare.status.phase) || spare.status.phase === 'Unknown')))
-        throw new CommandError(exitCodes.badOutcome, `spare "${name}" will not be ready: ${last}`);
-    }
-    throw new Interrupted();
-  } catch (error) {
-    if (!(error instanceof Interrupted) || !overdue.signal.aborted) throw error;
-    throw new CommandError(exitCodes.timedOut, `spare "${name}" is not ready: ${last}`, {
-      advice: `it goes on; see "berth spare ls", or end it with "berth spare release ${name}"`,
-    });
-  } finally {
-    progress.end();
-    timer?.cancel();
-  }
+function untilReady(name: string): Judge<'spare', Spare> {
+  return (spare) => {
+    if (!spare) return { failed: `spare "${name}" was removed before it was ready` };
+    const { phase, conditions } = spare.status;
+    const why = conditionOf(conditions, 'Ready')?.message ?? '';
+    if (phase === 'Ready') return { done: spare };
+    if (isEnded(phase) || phase === 'Unknown') return { failed: `spare "${name}" will not be ready: ${why}` };
+    return { waiting: `${phase}: ${why}` };
+  };
 }
 
 function lsCommand(cli: Cli): Command {

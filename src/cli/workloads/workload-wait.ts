@@ -2,49 +2,33 @@
 
 import type { Workload } from '../../api/resources/workload.ts';
 import type { Cli } from '../cli.ts';
-import { CommandError, exitCodes, Interrupted } from '../exit-codes.ts';
-import { follow } from '../print/follow.ts';
-import { startProgress } from '../print/progress.ts';
+import { type Judge, waitForResource } from '../instances/wait.ts';
 import type { Session } from '../session.ts';
 
 /** Throws when it fails, is reverted, or goes. */
-export async function untilAvailable(
+export function untilAvailable(
   cli: Cli,
-  { client, project }: Session,
+  session: Session,
   { metadata: { id, name }, status: { revision } }: Workload,
   timeoutMs: number | undefined,
 ): Promise<Workload> {
-  const overdue = new AbortController();
-  const timer = timeoutMs === undefined ? undefined : cli.clock.setTimer(timeoutMs, () => overdue.abort());
-  const progress = startProgress(cli);
-  let last = '';
-  try {
-    const signal = AbortSignal.any([cli.interruption(), overdue.signal]);
-    for await (const change of follow(cli, client, 'workload', { project }, signal)) {
-      const all = change.type === 'sync' ? change.items : change.type === 'put' ? [change.resource] : [];
-      const workload = all.find(({ metadata }) => metadata.id === id);
-      const gone = (change.type === 'delete' && change.name === name) || (change.type === 'sync' && !workload);
-      if (gone) throw new CommandError(exitCodes.badOutcome, `workload "${name}" was removed`);
-      if (!workload) continue;
-      const { status, metadata } = workload;
-      const [condition] = status.conditions;
-      last = condition?.message ?? '';
-      progress.update(`${name}: ${last}`);
-      if (status.revision !== revision && status.reverting)
-        throw new CommandError(exitCodes.badOutcome, `workload "${name}": revision ${revision} failed and is reverted`);
-      if (condition?.reason === 'Stalled' || metadata.deletionRequestedAtMs !== undefined)
-        throw new CommandError(exitCodes.badOutcome, `workload "${name}": ${last}`);
-      if (condition?.status === 'True' && status.stableRevision === status.revision && status.revision >= revision)
-        return workload;
-    }
-    throw new Interrupted();
-  } catch (error) {
-    if (!(error instanceof Interrupted) || !overdue.signal.aborted) throw error;
-    throw new CommandError(exitCodes.timedOut, `workload "${name}": ${last}`, {
-      advice: `it goes on; see "berth workload status ${name}"`,
-    });
-  } finally {
-    progress.end();
-    timer?.cancel();
-  }
+  const adviceAfter = (): string => `it goes on; see "berth workload status ${name}"`;
+  const judge = available(name, revision);
+  return waitForResource(cli, session, { kind: 'workload', id, name, timeoutMs, judge, adviceAfter });
+}
+
+/** `revision`: the one that is waited for, or a later one. */
+function available(name: string, revision: number): Judge<'workload', Workload> {
+  return (workload) => {
+    if (!workload) return { failed: `workload "${name}" was removed` };
+    const { status, metadata } = workload;
+    const [condition] = status.conditions;
+    const said = condition?.message ?? '';
+    if (status.revision !== revision && status.reverting)
+      return { failed: `workload "${name}": revision ${revision} failed and is reverted` };
+    if (condition?.reason === 'Stalled' || metadata.deletionRequestedAtMs !== undefined)
+      return { failed: `workload "${name}": ${said}` };
+    const isDone = condition?.status === 'True' && status.stableRevision === status.revision;
+    return isDone && status.revision >= revision ? { done: workload } : { waiting: said };
+  };
 }
