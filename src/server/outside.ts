@@ -55,8 +55,9 @@ export interface DeadLetterQueue {
   drop(id: string): Promise<DeadLetter>;
 }
 
-interface OutsidePart {
-  report(): readonly PartReport[];
+/** A part of the server that talks to another system. */
+export interface OutsidePart {
+  report?(): readonly PartReport[];
   readonly deadLetters?: DeadLetterQueue;
   lags?(): readonly BusLag[];
   webhooks?(): WebhookMeasures;
@@ -72,7 +73,7 @@ export class Outside {
   }
 
   reports(): readonly PartReport[] {
-    return this.#parts.flatMap((part) => part.report());
+    return this.#parts.flatMap((part) => part.report?.() ?? []);
   }
 
   lags(): readonly BusLag[] {

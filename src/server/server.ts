@@ -3,7 +3,6 @@
 
 import type { Buggify } from '../base/buggify.ts';
 import type { Clock } from '../base/clock.ts';
-import type { WebFetch } from '../base/fetch-json.ts';
 import type { Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
 import { controllers } from '../core/controllers/registry.ts';
@@ -53,34 +52,26 @@ import { webhookRoutes } from './http/routes/webhook-routes.ts';
 import { resourceRoutes } from './http/routes/resource-routes.ts';
 import { runFileRoutes } from './http/routes/run-file-routes.ts';
 import { usageRoutes } from './http/routes/usage-routes.ts';
-import { type ForgeParts, forgeRoutes } from './intake/forges/forges.ts';
+import { forgeRoutes } from './intake/forges/forges.ts';
 import { type JoinParts, joinRoutes } from './tls/join-routes.ts';
 import { type LoginParts, loginRoutes } from './oidc/login-routes.ts';
 import { type McpSettings, mcpRoutesOf } from './mcp/start-mcp.ts';
-import { type FenceHook, Fencing } from './fencing/fencing.ts';
-import { Spares } from './spares/spares.ts';
-import type { SparesParts } from './spares/spare-task.ts';
 import { FleetSurvival } from './survival.ts';
 import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
 import type { ImageContent } from './images/image-content.ts';
 import { Hearing } from './hearing.ts';
-import { Inventories } from './inventory/inventories.ts';
-import { type InventorySettings, noInventorySettings } from './inventory/inventory-settings.ts';
 import { inventoryRoutes } from './inventory/inventory-routes.ts';
 import { Leadership, notFollowed } from './leadership.ts';
+import { type LedSettings, ledParts } from './led-parts.ts';
 import { createMetrics } from './metrics.ts';
 import { Outside } from './outside.ts';
-import type { Post } from './outbox/webhooks/post.ts';
-import type { EventBus, EventBusParts } from './outbox/bus/event-bus.ts';
-import { Webhooks } from './outbox/webhooks/webhooks.ts';
-import { CommitStatuses } from './outbox/statuses/statuses.ts';
 import type { RunFiles } from './runs/run-files.ts';
 import type { ServerSealing } from './sealing/server-sealing.ts';
 import { SealingUpkeep } from './sealing/sealing-upkeep.ts';
 import { RunJanitor } from './runs/run-janitor.ts';
 
-export interface ServerParts {
+export interface ServerParts extends LedSettings {
   readonly store: Store;
   /** `store` is the one of this; absent: nothing is encrypted. */
   readonly sealing?: ServerSealing;
@@ -99,24 +90,10 @@ export interface ServerParts {
   readonly runFiles: RunFiles;
   /** Absent: this server speaks plain HTTP, and no host can join with a certificate. */
   readonly joining?: JoinParts;
-  /** Forges that deliver webhooks; absent: none. */
-  readonly forges?: ForgeParts;
   /** Absent: tokens cannot be created. */
   readonly mint?: MintToken;
   /** Logins by ID tokens; absent: none. */
   readonly login?: LoginParts;
-  /** Sends to receivers of webhooks; absent: nothing is sent. */
-  readonly post?: Post;
-  /** Asks the sources of inventories; absent: none is polled. */
-  readonly fetch?: WebFetch;
-  /** Files and credentials of inventories. Default: none. */
-  readonly inventorySettings?: InventorySettings;
-  /** Sends the events of the fleet to brokers; absent: none is configured. */
-  readonly eventBus?: ((parts: EventBusParts) => EventBus) | undefined;
-  /** Powers hosts off; absent: nothing does. */
-  readonly fenceHook?: FenceHook | undefined;
-  /** Makes spares, and asks whether they are ready; absent: only instances are spares, and nothing is asked. */
-  readonly spares?: Omit<SparesParts, 'decider' | 'log'> | undefined;
   /** How long the room of a request to /schedule is held. Default: an hour. */
   readonly scheduleTtlMs?: number;
   /** Whether it fails or waits while no host has room. Default: it fails. */
@@ -125,7 +102,6 @@ export interface ServerParts {
   readonly mcp?: McpSettings | undefined;
   /** Default: no other system is configured. */
   readonly outside?: Outside;
-  readonly version: string;
   /** Identifies this control plane among several; the same after a restart. */
   readonly name: string;
   readonly leaseMs: number;
@@ -171,13 +147,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const hearing = new Hearing({ silence: cache.silence, clock, idleMs, offlineAfterMs: policy.offlineAfterMs, log });
   hearing.start();
   const leads = (): boolean => leadership.leads;
-  const webhooks = parts.post && new Webhooks({ decider, post: parts.post, log, version: parts.version });
-  const eventBus = parts.eventBus?.({ decider, log });
-  const spares = parts.spares && new Spares({ ...parts.spares, decider, log });
-  const fencing = parts.fenceHook && new Fencing({ decider, hook: parts.fenceHook, log });
-  const { fetch, inventorySettings: settings = noInventorySettings } = parts;
-  const inventories = fetch && new Inventories({ decider, fetch, settings, leads, log });
-  const statuses = parts.forges && new CommitStatuses({ decider, forges: parts.forges, leads, log });
+  const led = ledParts(parts, { decider, log, leads });
   const leadership = new Leadership({
     decider,
     log,
@@ -187,21 +157,11 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     follows: () => loop.ready,
     onLead(fence) {
       loop.lead(fence);
-      inventories?.lead();
-      statuses?.lead();
-      webhooks?.lead();
-      eventBus?.lead();
-      spares?.lead(fence);
-      fencing?.lead();
+      for (const part of led) part.lead(fence);
     },
     onStepDown() {
       loop.stepDown();
-      statuses?.stepDown();
-      webhooks?.stepDown();
-      inventories?.stepDown();
-      eventBus?.stepDown();
-      spares?.stepDown();
-      fencing?.stepDown();
+      for (const part of led) part.stepDown();
     },
   });
   leadership.start();
@@ -219,11 +179,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     revision: () => cache.revision,
     epoch: () => epochOf(cache),
   });
-  if (inventories) parts.outside?.add(inventories);
-  if (webhooks) parts.outside?.add(webhooks);
-  if (eventBus) parts.outside?.add(eventBus);
-  if (spares) parts.outside?.add(spares);
-  if (statuses) parts.outside?.add(statuses);
+  for (const part of led) parts.outside?.add(part);
   const verifier = new Verifier({ decider, log });
   verifier.start();
   const { runFiles } = parts;
@@ -253,12 +209,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     leads,
     async stop() {
       verifier.stop();
-      await statuses?.stop();
-      await webhooks?.stop();
-      await inventories?.stop();
-      await eventBus?.stop();
-      await spares?.stop();
-      await fencing?.stop();
+      for (const part of led) await part.stop();
       hearing.stop();
       janitor.stop();
       await upkeep?.stop();
