@@ -17,8 +17,8 @@ import { keys } from '../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { WorkloadRevision } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { copiesOf } from '../state/views/workload-copies.ts';
-import { copyOf } from '../workloads/copy.ts';
+import { instancesOf } from '../state/views/workload-copies.ts';
+import { copiesOf, nameOf } from '../workloads/copy.ts';
 import { type Failures, notBeforeMs, withFailures } from '../workloads/failures.ts';
 import { hostsFor } from '../workloads/per-host.ts';
 import { type Pass, passOf } from '../workloads/pass.ts';
@@ -54,7 +54,7 @@ export const workload: Controller = {
 
 function keep(snapshot: Snapshot, entry: Entry<Workload>, ctx: Context): Plan {
   const { spec, status, metadata } = entry.value;
-  const copies = instancesOf(snapshot, metadata.id).map((each) => copyOf(snapshot, each));
+  const copies = copiesOf(snapshot, metadata.id);
   const wanted = spec.perHost ? hostsFor(snapshot, spec.template.spec, copies) : spec.replicas;
   const strategy = spec.perHost ? { ...spec.strategy, maxSurge: 0 } : spec.strategy;
   const failures = withFailures(status.failures, copies, ctx.nowMs);
@@ -67,10 +67,6 @@ function keep(snapshot: Snapshot, entry: Entry<Workload>, ctx: Context): Plan {
     if (stable) return revert(snapshot, entry, stable, ctx);
   }
   return written(snapshot, entry, { pass, wanted, failures }, ctx);
-}
-
-function instancesOf(snapshot: Snapshot, id: string) {
-  return [...copiesOf(snapshot).keysOf(id)].flatMap((key) => snapshot.get('instance', key) ?? []);
 }
 
 /** The newest template that was wholly available, unless it is the present one. */
@@ -102,10 +98,10 @@ function written(snapshot: Snapshot, entry: Entry<Workload>, looked: Looked, ctx
   const { value } = entry;
   const { pass, wanted } = looked;
   const { changes: made, refusal } = created(snapshot, value, pass, ctx);
-  const removed = pass.remove.flatMap((copy) => {
-    const name = copy.key.slice(copy.key.lastIndexOf('/') + 1);
-    return deleteInstance(snapshot, { project: value.metadata.project, name }, ctx).plan.changes;
-  });
+  const { project } = value.metadata;
+  const removed = pass.remove.flatMap(
+    (copy) => deleteInstance(snapshot, { project, name: nameOf(copy) }, ctx).plan.changes,
+  );
   const status = statusAfter(value, looked, refusal, ctx);
   const changes: Change[] = equalJson(status, value.status)
     ? []

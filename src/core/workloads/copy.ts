@@ -6,6 +6,7 @@ import { conditionOf } from '../state/conditions.ts';
 import { hostLost, mayRunUnseen } from '../state/guest-phase.ts';
 import { keys } from '../state/keys.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { instancesOf } from '../state/views/workload-copies.ts';
 
 export interface Copy {
   readonly key: string;
@@ -36,6 +37,16 @@ const evictedRevision = 0;
 
 /** A label with a whole number: copies with a lower one are removed first. */
 const costLabel = 'deletion-cost';
+
+/** Of the workload with this id. */
+export function copiesOf(snapshot: Snapshot, workloadId: string): readonly Copy[] {
+  return instancesOf(snapshot, workloadId).map((entry) => copyOf(snapshot, entry));
+}
+
+/** Of its instance. */
+export function nameOf({ key }: Copy): string {
+  return key.slice(key.lastIndexOf('/') + 1);
+}
 
 export function copyOf(snapshot: Snapshot, { key, value }: Entry<Instance>): Copy {
   const { metadata, spec, status } = value;

@@ -4,15 +4,13 @@ import type { Workload } from '../../api/resources/workload.ts';
 import type { Endpoint } from '../../api/routes/workloads.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import { copiesOf } from '../state/views/workload-copies.ts';
+import { instancesOf } from '../state/views/workload-copies.ts';
 import { copyOf } from './copy.ts';
 
 /** By ordinal. */
 export function endpointsOf(snapshot: Snapshot, { metadata }: Workload): readonly Endpoint[] {
   const endpoints: Endpoint[] = [];
-  for (const key of copiesOf(snapshot).keysOf(metadata.id)) {
-    const entry = snapshot.get('instance', key);
-    if (!entry) continue;
+  for (const entry of instancesOf(snapshot, metadata.id)) {
     const { ready, leaving, ordinal, host } = copyOf(snapshot, entry);
     if (!ready || leaving || host === undefined) continue;
     const { guest } = entry.value.status;

@@ -6,8 +6,7 @@ import type { Workload } from '../../../api/resources/workload.ts';
 import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
-import { copiesOf } from '../../state/views/workload-copies.ts';
-import { copyOf } from '../../workloads/copy.ts';
+import { copiesOf, nameOf } from '../../workloads/copy.ts';
 import { passOf } from '../../workloads/pass.ts';
 import type { Decision } from '../decision.ts';
 import { existing } from '../replace.ts';
@@ -37,9 +36,7 @@ export function scalePlanOf(
   nowMs: number,
 ): Omit<ScalePlan, 'applied'> {
   const { metadata, spec, status } = workload;
-  const copies = [...copiesOf(snapshot).keysOf(metadata.id)]
-    .flatMap((key) => snapshot.get('instance', key) ?? [])
-    .map((entry) => copyOf(snapshot, entry));
+  const copies = copiesOf(snapshot, metadata.id);
   const pass = passOf({
     ...{ copies, wanted: replicas, revision: status.revision, strategy: spec.strategy, paused: spec.paused, nowMs },
     notBeforeMs: () => undefined,
@@ -47,6 +44,6 @@ export function scalePlanOf(
   return {
     replicas,
     create: pass.create.length,
-    remove: pass.remove.map(({ key }) => key.slice(key.lastIndexOf('/') + 1)),
+    remove: pass.remove.map(nameOf),
   };
 }

@@ -12,7 +12,7 @@ import { keys } from '../../state/keys.ts';
 import { type Change, unchanged } from '../../state/plan.ts';
 import type { WorkloadRevision } from '../../state/records.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
-import { copiesOf } from '../../state/views/workload-copies.ts';
+import { instancesOf } from '../../state/views/workload-copies.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
 import type { Decision } from '../decision.ts';
@@ -139,11 +139,8 @@ export function deleteWorkload(
   const entry = existing(snapshot, 'workload', key, input.ifRevision);
   const { value } = entry;
   if (value.metadata.deletionRequestedAtMs !== undefined) return { plan: unchanged(entry), key, changed: false };
-  const copies = [...copiesOf(snapshot).keysOf(value.metadata.id)].flatMap(
-    (of) => snapshot.get('instance', of)?.value ?? [],
-  );
-  const held = copies.find(({ spec }) => spec.protected === true);
-  if (held) throw new ApiError('Conflict', `its instance "${held.metadata.name}" is protected from deletion`);
+  const held = instancesOf(snapshot, value.metadata.id).find((copy) => copy.value.spec.protected === true);
+  if (held) throw new ApiError('Conflict', `its instance "${held.value.metadata.name}" is protected from deletion`);
   const going: Workload = { ...value, metadata: { ...value.metadata, deletionRequestedAtMs: ctx.nowMs } };
   return {
     plan: {

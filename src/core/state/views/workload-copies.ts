@@ -1,9 +1,15 @@
 // The instances of each workload, so that no change of one needs a list of all instances.
 
+import type { Instance } from '../../../api/resources/instance.ts';
 import type { AnyRecord } from '../records.ts';
-import { defineView, type RecordChange, type Snapshot, type View } from '../snapshot.ts';
+import { defineView, type Entry, type RecordChange, type Snapshot, type View } from '../snapshot.ts';
 
-export const copiesOf = defineView((snapshot) => new Copies(snapshot));
+/** Of the workload with this id, those that leave included. */
+export function instancesOf(snapshot: Snapshot, workloadId: string): readonly Entry<Instance>[] {
+  return [...copiesOf(snapshot).keysOf(workloadId)].flatMap((key) => snapshot.get('instance', key) ?? []);
+}
+
+const copiesOf = defineView((snapshot) => new Copies(snapshot));
 
 class Copies implements View {
   readonly #byWorkload = new Map<string, Set<string>>();
