@@ -1,6 +1,5 @@
 // The words of `/spare` in terms of spares: what a request asks for, and what its sender reads.
 
-import { ApiError } from '../../../api/errors.ts';
 import { parse } from '../../../api/parse.ts';
 import { type Spare, SpareSpec } from '../../../api/resources/spare.ts';
 import type { SpareRequest, SpareResult } from '../../../api/routes/spares.ts';
@@ -9,6 +8,7 @@ import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import type { Decision } from '../decision.ts';
+import { type RequestFields, withRequestField } from '../tasks/request-field.ts';
 import { createSpare } from './spare.ts';
 
 export interface SpareInput {
@@ -22,7 +22,7 @@ export function prepareSpare(snapshot: Snapshot, { request, ...input }: SpareInp
   try {
     return createSpare(snapshot, { ...input, name: request.name ?? '', labels: {}, spec: specOf(request) }, ctx);
   } catch (error) {
-    throw withRequestField(error);
+    throw withRequestField(error, fields);
   }
 }
 
@@ -47,7 +47,7 @@ function specOf({
   });
 }
 
-const fields: Readonly<Record<string, string>> = {
+const fields: RequestFields = {
   'spec.cpus': 'requested_cpu',
   'spec.memoryMiB': 'requested_memory',
   'spec.placement.pool': 'pool',
@@ -57,15 +57,6 @@ const fields: Readonly<Record<string, string>> = {
   'spec.ready': 'ready',
   'metadata.name': 'name',
 };
-
-/** The same error, naming the field that the sender knows. */
-export function withRequestField(error: unknown): unknown {
-  if (!(error instanceof ApiError)) return error;
-  const field = fields[error.field ?? ''];
-  if (field === undefined) return error;
-  const message = error.message.replace(`${error.field}: `, `${field}: `);
-  return new ApiError(error.code, message, { field, details: error.details, cause: error });
-}
 
 export function spareResultOf({ metadata, spec, status }: Spare, snapshot: Pick<Snapshot, 'get'>): SpareResult {
   const { host, address, heldUntilMs, phase } = status;

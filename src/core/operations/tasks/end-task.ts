@@ -1,4 +1,4 @@
-// How tasks change and end: one way for each ending, whether its time is over, somebody releases it, or there is no room.
+// How tasks change and end: one way for each ending, whether its time is over, it is released, or there is no room.
 
 import type { Task, TaskStatus } from '../../../api/resources/task.ts';
 import { releaseAllOf } from '../../ledger/ledger.ts';

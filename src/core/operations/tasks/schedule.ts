@@ -13,6 +13,7 @@ import { keys } from '../../state/keys.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import type { Decision } from '../decision.ts';
 import { createRefusedTask, createTask } from '../task.ts';
+import { type RequestFields, withRequestField } from './request-field.ts';
 
 export interface ScheduleInput {
   readonly project: string;
@@ -42,7 +43,7 @@ export function scheduleTask(snapshot: Snapshot, input: ScheduleInput, ctx: Cont
       return createRefusedTask(snapshot, wanted, { reason: error.code, message: error.message }, ctx);
     }
   } catch (error) {
-    throw withRequestField(error);
+    throw withRequestField(error, scheduleFields);
   }
 }
 
@@ -62,20 +63,12 @@ function taskSpecOf({ request, ttlMs, whenFull }: ScheduleInput): TaskSpec {
   return spec;
 }
 
-const fields: Readonly<Record<string, string>> = {
+export const scheduleFields: RequestFields = {
   'spec.cpus': 'requested_cpu',
   'spec.memoryMiB': 'requested_memory',
   'spec.placement.pool': 'requested_pool',
   'spec.placement.dedicated': 'dedicated',
 };
-
-/** The same error, naming the field that the sender knows. */
-export function withRequestField(error: unknown): unknown {
-  if (!(error instanceof ApiError)) return error;
-  const field = fields[error.field ?? ''];
-  if (field === undefined) return error;
-  return new ApiError(error.code, error.message, { field, details: error.details, cause: error });
-}
 
 /** Whether no host had room; its host was not removed. */
 export function foundNoHost({ status: { phase, host } }: Task): boolean {

@@ -5,7 +5,8 @@ import { scheduleRoutes as routes } from '../../../../api/routes/schedule.ts';
 import { assertMay, assertMayOn, notFound } from '../../../../core/access/may.ts';
 import { taskAtOnce } from '../../../../core/controllers/task-at-once.ts';
 import { releaseTask } from '../../../../core/operations/task.ts';
-import { scheduleResultOf, scheduleTask, withRequestField } from '../../../../core/operations/tasks/schedule.ts';
+import { withRequestField } from '../../../../core/operations/tasks/request-field.ts';
+import { scheduleFields, scheduleResultOf, scheduleTask } from '../../../../core/operations/tasks/schedule.ts';
 import type { Entry } from '../../../../core/state/snapshot.ts';
 import { newId } from '../../../../base/ids.ts';
 import { type Decider, forProject } from '../../../decide.ts';
@@ -46,7 +47,7 @@ export function scheduleRoutes({ decider, ttlMs, whenFull }: ScheduleParts): Rou
         return attempt < atOnceAttempts ? taskAtOnce(snapshot, made, ctx) : made;
       });
       const { decision } = await decideFor(forProject(project, decider), request, create).catch((error: unknown) => {
-        throw withRequestField(error);
+        throw withRequestField(error, scheduleFields);
       });
       const task = cache.get('task', decision.key)?.value;
       if (task === undefined) throw notFound('task', decision.key);
