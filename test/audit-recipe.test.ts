@@ -10,7 +10,7 @@ import { ServerConfig } from '../src/server/config.ts';
 import { startTestServer } from '../src/server/testing.ts';
 import { berthAt } from './recipe-cli.ts';
 
-const reserve = { fileBytesMax: 1 << 20, keptMs: 86_400_000, reserveBytes: 4096, afterTurn: system.afterTurn };
+const reserve = { fileBytesMax: 1 << 20, keptMs: 86_400_000, reserveBytes: 4096, afterCallbacks: system.afterTurn };
 let directory: string;
 let document: string;
 let server: Awaited<ReturnType<typeof startTestServer>>;

@@ -126,7 +126,7 @@ async function start(
     throwIfStopped(signal);
     const name = await nameOf(config);
     const sealing = await sealingOf(config, { store, own: storeUrl.startsWith('sqlite:'), clock, log });
-    const audit = auditOf(config, { clock, log, stdout: system.stdout, afterTurn: system.afterPromises });
+    const audit = auditOf(config, { clock, log, stdout: system.stdout, afterCallbacks: system.afterPromises });
     plane = await startControlPlane({
       store: sealing?.store ?? store,
       ...(sealing === undefined ? {} : { sealing }),

@@ -14,8 +14,8 @@ import { AuditReserve } from './audit-reserve.ts';
 
 export interface AuditLogOptions extends AuditChainOptions {
   readonly reserveBytes: number;
-  /** Called when the events of this turn have been handled. */
-  readonly afterTurn: (run: () => void) => void;
+  /** Calls once the callbacks that are ready now have run, so that their lines are written together. */
+  readonly afterCallbacks: (run: () => void) => void;
 }
 
 export interface AppendOptions {
@@ -46,7 +46,7 @@ export class AuditLog {
   readonly #reserve: AuditReserve;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #afterTurn: (run: () => void) => void;
+  readonly #afterCallbacks: (run: () => void) => void;
   #queue: Item[] = [];
   #unsynced: Item[] = [];
   /** What has happened and could not be written. */
@@ -70,7 +70,7 @@ export class AuditLog {
     this.directory = options.directory;
     this.#clock = options.clock;
     this.#log = options.log;
-    this.#afterTurn = options.afterTurn;
+    this.#afterCallbacks = options.afterCallbacks;
     this.#chain = new AuditChain(options);
     this.#reserve = new AuditReserve(options.directory, options.reserveBytes);
     try {
@@ -130,7 +130,7 @@ export class AuditLog {
   #flushLater(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    this.#afterTurn(() => this.#flush());
+    this.#afterCallbacks(() => this.#flush());
   }
 
   #flush(): void {

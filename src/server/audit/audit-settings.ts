@@ -19,11 +19,11 @@ export function auditOf(
     readonly clock: Clock;
     readonly log: Logger;
     readonly stdout: Writable;
-    readonly afterTurn: (run: () => void) => void;
+    readonly afterCallbacks: (run: () => void) => void;
   },
 ): AuditSettings | undefined {
   const { audit, auditDirectory, auditFileMiBMax, auditKeptMs, auditCopy, dataDirectory } = config;
-  const { clock, log, stdout, afterTurn } = parts;
+  const { clock, log, stdout, afterCallbacks } = parts;
   if (!audit) {
     log.warn('no audit log is kept: "audit" is false');
     return undefined;
@@ -35,7 +35,7 @@ export function auditOf(
     fileBytesMax: auditFileMiBMax * mebibyte,
     keptMs: auditKeptMs,
     reserveBytes,
-    afterTurn,
+    afterCallbacks,
     copy,
     ...(syslog ? { stopCopies: () => syslog.stop() } : {}),
   };

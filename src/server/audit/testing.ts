@@ -23,7 +23,7 @@ export function testSettings(directory: string, changes: Partial<AuditSettings> 
     fileBytesMax: 1 << 20,
     keptMs: 86_400_000,
     reserveBytes: 4096,
-    afterTurn: system.afterTurn,
+    afterCallbacks: system.afterTurn,
     ...changes,
   };
 }
