@@ -3,7 +3,7 @@
 import type { FaultKind } from './faults/registry.ts';
 import type { Scenario } from './scenario.ts';
 
-/** Faults that cut hosts off, freeze them or end them, and those that leave nobody to hear them. */
+/** Faults that cut hosts off, freeze them or end them, and faults of control planes, which then hear nothing. */
 const losses: readonly FaultKind[] = [
   'agent-crash',
   'agent-pause',

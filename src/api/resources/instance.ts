@@ -334,7 +334,7 @@ export const InstanceStatus = Type.Object(
       ),
     ),
     evicted: Type.Optional(Type.Boolean({ description: 'its host is drained: its workload is to replace it' })),
-    expiryToldMs: Type.Optional(Type.Integer({ description: 'the expiry that its owner was told of' })),
+    expiryToldMs: Type.Optional(Type.Integer({ description: 'the expiry for which the owner has had an event' })),
     /** Of the newest accepted report: older ones change nothing. */
     report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),
     scheduledAtMs: Type.Optional(Type.Integer()),

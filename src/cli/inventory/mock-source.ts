@@ -26,7 +26,7 @@ const sizes = [
   { cpu: 64, memory: 262_144, storage: 3_840, model: 'large' },
 ] as const;
 
-/** Loads come back after so many changes. */
+/** After this number of changes the loads repeat. */
 const wave = 8;
 
 /**

@@ -70,7 +70,7 @@ describe('the flags of lifetimes', () => {
     ['a duration', { ttl: '2h' }, { ttlMs: 7_200_000 }],
     ['a time', { expires: '2030-01-31T18:00Z' }, { expiresAtMs: Date.UTC(2030, 0, 31, 18) }],
     ['a time elsewhere', { expires: '2030-01-31T18:00+02:00' }, { expiresAtMs: Date.UTC(2030, 0, 31, 16) }],
-    ['a time nobody knows where', { expires: '2030-01-31T18:00' }, '--expires cannot be "2030-01-31T18:00"'],
+    ['a time without a zone', { expires: '2030-01-31T18:00' }, '--expires cannot be "2030-01-31T18:00"'],
     ['protection', { protect: true, stopGrace: '5s' }, { protected: true, stopGraceMs: 5000 }],
   ];
   it.each(rows)('%s', (_, options, expected) => {

@@ -38,7 +38,7 @@ function placed() {
 }
 
 describe('an instance on its way', () => {
-  it('that its host does not begin with is told of after two minutes, once', () => {
+  it('that its host does not begin has one event after two minutes', () => {
     const { look, told, cache } = placed();
     expect(look(placedMs + minute)).toEqual({ changes: [], requeueAfterMs: minute });
     look(placedMs + 2 * minute);

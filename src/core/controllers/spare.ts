@@ -3,7 +3,7 @@
 //
 //   Pending ─room─▶ Provisioning ─made─▶ Checking ─answers─▶ Ready ─time is over─▶ Releasing ─undone─▶ Released ─ later ─▶ gone
 //      └─no room─▶ Failed ◀──────────────── undone ◀── Releasing ◀── failed ──┘ (from every step)
-//                                  Unknown: nobody can tell what became of a step; a person looks and releases it
+//                                  Unknown: the result of a step cannot be found out; a person looks and releases it
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { isEnded, type Spare, waitMsDefault } from '../../api/resources/spare.ts';

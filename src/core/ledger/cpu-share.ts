@@ -3,7 +3,7 @@
 
 const unitsPerCpu = 1024;
 
-/** What a claim for so many CPUs holds: the nearest multiple of the unit, and at least one. */
+/** What a claim for this number of CPUs holds: the nearest multiple of the unit, and at least one. */
 export function cpuShareOf(cpus: number): number {
   if (Number.isInteger(cpus)) return cpus;
   return Math.max(1, Math.round(cpus * unitsPerCpu)) / unitsPerCpu;

@@ -55,7 +55,7 @@ export interface Policy {
 export const defaultPolicy: Policy = {
   offlineAfterMs: 60_000, // three minutes in Orchard, 60 s in Nova; six missed heartbeats here
   hostDownAfterMs: 300_000, // five minutes, as Kubernetes waits before it evicts
-  massLossHoldMs: 600_000, // time for a person to look: a switch is likelier than so many failures
+  massLossHoldMs: 600_000, // time for a person to look: one broken switch is likelier than many broken hosts
   massLossIntervalMs: 60_000,
   heartbeatMs: 10_000,
   restartDelayMs: 15_000,

@@ -1,4 +1,4 @@
-// Mass loss: so many hosts fall silent together that a shared cause is likelier than so many failures. Replacements
+// Mass loss: a large part of the hosts falls silent together. One shared cause is likelier than that all of them failed. Replacements
 // wait then: the guests probably run, and a third of the fleet started at once would overload the rest.
 
 import { agentSilent, hostStateName } from '../../api/resources/host-state.ts';

@@ -9,7 +9,7 @@ const delayMsMin = 10_000;
 const delayMsMax = 300_000;
 /** A copy that lived for so long has made up for those before it. */
 const healthyMs = 600_000;
-/** Of so many it is remembered; others begin anew. */
+/** The failures of this many ordinals are kept; the oldest ones are dropped. */
 const rememberedMax = 1_000;
 
 export function notBeforeMs(failures: Failures, ordinal: number): number | undefined {

@@ -104,7 +104,7 @@ function rolled(parts: Parts): Step {
   const all = current.length + leaving.length;
   const least = wanted - unavailable;
   const create = Math.max(0, Math.min(wanted + surge - all, wanted - updated.length));
-  // Those that are not available stand in nobody's way, and their room may be what the new ones need.
+  // Removing those that are not available costs nothing, and the new ones may need their room.
   const badOld = old.filter((copy) => !isAvailable(copy));
   const badNew = updated.filter((copy) => !isAvailable(copy)).length;
   const bad = victims(badOld, Math.min(badOld.length, Math.max(0, all - least - badNew)), revision);

@@ -3,7 +3,7 @@
 
 import type { SpareReady } from '../../api/resources/spare.ts';
 
-/** What a provisioner is told of a spare. */
+/** What a provisioner gets to know about a spare. */
 export interface SpareWork {
   /** Never used twice: under it an earlier call is found again. */
   readonly id: string;

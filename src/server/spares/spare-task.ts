@@ -152,7 +152,7 @@ export class SpareTask {
     void this.#tell({ is: 'progress', message: note });
   }
 
-  /** Whether it was written, or nobody wants it any more. */
+  /** Whether it was written, or is no longer wanted. */
   async #tell(report: SpareReport): Promise<boolean> {
     const { decider, spare, step, log } = this.#parts;
     try {

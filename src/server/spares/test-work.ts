@@ -1,4 +1,4 @@
-// A spare as provisioners are told of it, and a clock for their waits, for tests.
+// For tests: a spare as a provisioner gets it, and a clock for its waits.
 
 import type { Clock } from '../../base/clock.ts';
 import { system, systemClock } from '../../base/system.ts';

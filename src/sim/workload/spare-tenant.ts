@@ -1,5 +1,5 @@
 // A tenant of spares: asks for some, asks again under the same key, releases some, leaves others to the time limit, and sees to those of which
-// nobody knows what became of them.
+// it is unknown what became of them.
 
 import { ApiError } from '../../api/errors.ts';
 import { sleep } from '../../base/clock.ts';

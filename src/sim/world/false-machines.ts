@@ -55,7 +55,7 @@ export class FalseMachines {
     return this.#machines.get(id)?.is === 'there';
   }
 
-  /** Ids of those that exist, or will, and that somebody still has to undo. */
+  /** Ids of those that exist, or will, and still have to be undone. */
   get owed(): readonly string[] {
     return [...this.#machines]
       .filter(([id, { is }]) => (is === 'there' || is === 'making') && !this.#abandoned.has(id))

@@ -199,7 +199,7 @@ export class GroupHypervisor implements Hypervisor {
       return this.#createOnNetwork(creation, to);
     const before = this.#mounting;
     const made = (async () => {
-      await before.catch(() => {}); // whoever waited for it was told
+      await before.catch(() => {}); // its caller has had the error
       await assertMountable(creation.spec.containers, await this.#mountsOfOthers(to.directory), to.directory);
       await this.#createOnNetwork(creation, to);
     })();

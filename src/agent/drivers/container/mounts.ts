@@ -1,5 +1,5 @@
-// Folders of the host for containers. Nobody but the host's own administrator can make another path of one that was checked: no part of it
-// is a symbolic link, none can be replaced by another user, and no other guest may write to a folder above it.
+// Folders of the host for containers. After a path was checked, only the administrator of the host can make it lead elsewhere: no part of it
+// is a symbolic link, no other user can replace a part, and no other guest may write to a folder above it.
 
 import { lstat } from 'node:fs/promises';
 import { isWithin, type Mount } from '../../../api/resources/mount.ts';

@@ -1,4 +1,4 @@
-// A semaphore: at most so many at a time, first come, first served.
+// A semaphore: limits how many calls run at a time. Callers wait in the order in which they came.
 
 export class Slots {
   #free: number;

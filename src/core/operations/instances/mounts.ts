@@ -22,7 +22,7 @@ export function assertMounts(snapshot: Snapshot, spec: Pick<InstanceSpec, 'conta
 
 const kernelFolders = ['/proc', '/sys', '/dev'];
 
-/** Without a pool it might go to any host, whose folders nobody has allowed. */
+/** Without a pool it might go to any host, and no pool has allowed folders there. */
 function assertAllowed(
   snapshot: Snapshot,
   { hostPath }: Mount,

@@ -1,4 +1,4 @@
-// Whether events were deleted before a webhook was sent them: it was paused, or nobody led, for longer than events are kept. What this
+// Whether events were deleted before a webhook was sent them: it was paused, or there was no leader, for longer than events are kept. What this
 // process saw come is known; for what came before it, the age of the position and the number of events tell whether any can be gone.
 
 import type { Decider } from '../../decide.ts';

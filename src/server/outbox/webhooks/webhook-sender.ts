@@ -39,7 +39,7 @@ const writeMs = 1_000;
 const positionMs = 900_000;
 /** A receiver that takes nothing for so long is disabled. */
 const failingMsMax = 5 * 86_400_000;
-/** And not before so many failures in a row: a clock that jumps ahead makes five days of a moment. */
+/** And only after this number of failures in a row: a clock that jumps ahead turns a moment into five days. */
 const failuresMin = 10;
 /** How soon it looks again when not all could be read. */
 const behindMs = 100;

@@ -64,7 +64,7 @@ beforeEach(async () => {
 afterEach(() => webhooks.stop());
 
 describe('a webhook', () => {
-  it('is told of a gap, once, when events were deleted while it was paused', async () => {
+  it('gets one gap event when events were deleted while it was paused', async () => {
     await putEvents(decider, ['A']);
     await expect.poll(reasons).toEqual(['A']);
     await setWebhook({ paused: true });
@@ -77,7 +77,7 @@ describe('a webhook', () => {
     await expect.poll(reasons).toEqual(['A', 'Gap', 'C', 'D']);
   });
 
-  it('is told of a gap when nobody led for longer than events are kept', async () => {
+  it('gets a gap event when there was no leader for longer than events are kept', async () => {
     await putEvents(decider, ['A']);
     await expect.poll(reasons).toEqual(['A']);
     await webhooks.stop();
@@ -95,7 +95,7 @@ describe('a webhook', () => {
     expect(taken.find(({ data }) => data.reason === 'Gap')).toMatchObject({ type: 'berth.v1.fleet.Gap' });
   });
 
-  it('is told of none after a short absence, nor after a long one in which nothing was deleted', async () => {
+  it('gets none after a short absence, nor after a long one in which nothing was deleted', async () => {
     await putEvents(decider, ['A']);
     await expect.poll(reasons).toEqual(['A']);
     await restart();

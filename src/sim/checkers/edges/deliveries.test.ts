@@ -99,7 +99,7 @@ describe('what arrives', () => {
     expect(get(message(second, 2))).toMatch(/after one of 3 of the same subject/);
   });
 
-  it('may come at any time when somebody asked for it again', () => {
+  it('may come at any time when it was asked for again', () => {
     const { get, commit, second, third } = scene();
     commit({ ...hook, status: { asked: [{ number: 1, event: 'evt_3' }] } });
     expect([get(message(third, 3)), get(message(second, 2))]).toEqual([undefined, undefined]);

@@ -1,4 +1,4 @@
-// Runs ansible-playbook so that its end is known to whoever looks later, also when the server that started it is gone: the shell writes
+// Runs ansible-playbook so that its end is known later, even when the server that started it is gone: the shell writes
 // down who it is before, and the exit code after. Its first argument is the run's folder, the others are the program and its arguments.
 
 /**

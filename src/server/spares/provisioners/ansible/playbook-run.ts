@@ -79,7 +79,7 @@ export class PlaybookRun {
     }
   }
 
-  /** Resolves when nothing of it runs any more. `why` is kept for whoever asks how it ended. */
+  /** Resolves when nothing of it runs any more. `why` is kept: it says how the run ended. */
   async stop(why: string): Promise<void> {
     // On a full disk it ends too, without a reason.
     await writeFile(this.#folder.at('stopped'), why, { mode: 0o600 }).catch(() => {});

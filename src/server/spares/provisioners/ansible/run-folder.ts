@@ -1,5 +1,5 @@
 // The folder of one run of ansible-playbook: what it is given, and what is known of it. It is complete on the disk before the run starts,
-// so that whoever finds the folder later can tell whether there was a run.
+// so that it is clear later whether there was a run.
 //
 //   prepared ──▶ process (who runs) ──▶ exit (how it ended)
 

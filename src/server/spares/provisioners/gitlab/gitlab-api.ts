@@ -1,5 +1,5 @@
 // The calls of GitLab's API that spares need: trigger a pipeline, find the pipeline of a spare by its variable, read the state of one.
-// A pipeline has no idempotency key, so whoever triggers must have searched before.
+// A pipeline has no idempotency key: search before each trigger.
 
 import type { Clock } from '../../../../base/clock.ts';
 import { describeError } from '../../../../base/log.ts';
