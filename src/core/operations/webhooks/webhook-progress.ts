@@ -11,7 +11,7 @@ import type { Snapshot } from '../../state/snapshot.ts';
 
 /**
  * Writes `progress` over revision `ifRevision`, or over one of `unsure`, which may have been written; nothing when the webhook is another by
- * now, or another server has written.
+ * now, or another sender has written. `revision`: of the progress that it found.
  */
 export function writeProgress(
   snapshot: Snapshot,
@@ -20,15 +20,15 @@ export function writeProgress(
     ifRevision,
     unsure = [],
   }: { readonly progress: WebhookProgress; readonly ifRevision: number; readonly unsure?: readonly WebhookProgress[] },
-): { readonly plan: Plan; readonly written: boolean } {
+): { readonly plan: Plan; readonly written: boolean; readonly revision: number } {
   const { project, name, webhookId } = progress;
   const webhook = snapshot.get('webhook', keys.webhook(project, name));
   const key = keys.webhookProgress(project, name);
   const known = snapshot.get('webhookProgress', key);
   const revision = known?.revision ?? 0;
   const isOurs = revision === ifRevision || unsure.some((each) => equalJson(each, known?.value));
-  if (webhook?.value.metadata.id !== webhookId || !isOurs) return { plan: emptyPlan, written: false };
-  return { plan: { changes: [{ key, ifRevision: revision, value: progress }] }, written: true };
+  if (webhook?.value.metadata.id !== webhookId || !isOurs) return { plan: emptyPlan, written: false, revision };
+  return { plan: { changes: [{ key, ifRevision: revision, value: progress }] }, written: true, revision };
 }
 
 /** The webhook is sent nothing more until somebody replaces it. */

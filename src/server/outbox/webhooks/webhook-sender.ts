@@ -243,7 +243,7 @@ export class WebhookSender {
   }
 
   #writeSoon(): void {
-    if (!this.#deliveries.dirty || this.#writeTimer !== undefined) return;
+    if (!this.#deliveries.dirty || this.#writeTimer !== undefined || this.#stopping.signal.aborted) return;
     const write = (): void => {
       this.#writeTimer = undefined;
       this.#writing = this.#write();
@@ -266,8 +266,9 @@ export class WebhookSender {
       const { decision, revision } = await decideAndCommit(this.#parts.decider, (snapshot) =>
         writeProgress(snapshot, { progress, ifRevision: this.#progressRevision, unsure: this.#unsure }),
       );
-      if (decision.written) this.#progressRevision = revision;
       this.#unsure = [];
+      if (decision.written) this.#progressRevision = revision;
+      else this.#writeOver(decision.revision);
     } catch (error) {
       this.#deliveries.dirty = true;
       this.#unsure = [...this.#unsure, progress].slice(-unsureMax);
@@ -277,5 +278,16 @@ export class WebhookSender {
       });
       this.#writeSoon();
     }
+  }
+
+  /**
+   * A sender that led before this one wrote after this one had read. What this one knows counts: at worst an event is
+   * delivered twice.
+   */
+  #writeOver(revision: number): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#progressRevision = revision;
+    this.#deliveries.dirty = true;
+    this.#writeSoon();
   }
 }

@@ -136,6 +136,26 @@ describe('a webhook', () => {
     await expect.poll(() => disabled()?.reason).toContain('every attempt has failed for 5 days');
   });
 
+  it('writes its progress over that of the sender before it, which wrote late', async () => {
+    const before = webhooks;
+    start();
+    await putEvents(decider, ['A']);
+    await expect.poll(reasons).toEqual(['A', 'A']);
+    const progress = () => decider.cache.committed('webhookProgress', keys.webhookProgress('default', 'a'))?.value;
+    clock.advance(1_000);
+    await expect.poll(progress).toBeDefined();
+    await before.stop();
+    await putEvents(decider, ['B']);
+    await expect.poll(reasons).toEqual(['A', 'A', 'B']);
+    const revision = decider.cache.listCommitted('event').map((entry) => entry.revision);
+    await expect
+      .poll(() => {
+        clock.advance(1_000);
+        return progress()?.revision;
+      })
+      .toBeGreaterThanOrEqual(Math.max(...revision));
+  });
+
   it('is measured', async () => {
     await putEvents(decider, ['A']);
     await expect.poll(reasons).toEqual(['A']);
