@@ -44,6 +44,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   share: ({ share }) => share('web', { project: 'default', verbs: ['console'] }),
   rotateAdminToken: ({ rotateAdminToken }) => rotateAdminToken('a'.repeat(64)),
   whoAmI: ({ whoAmI }) => whoAmI(),
+  createSessionLink: ({ createSessionLink }) => createSessionLink(),
   canI: ({ canI }) => canI({ verb: 'read', resource: 'host' }),
   drainHost: ({ drainHost }) => drainHost('h1', { apply: 'abc' }),
   showDrain: ({ showDrain }) => showDrain('h1'),

@@ -346,6 +346,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./access/share.ts')).shareCommand,
   },
   {
+    name: 'dashboard',
+    group: access,
+    summary: 'Print a link that opens the dashboard in a browser',
+    load: async () => (await import('./access/dashboard.ts')).dashboardCommand,
+  },
+  {
     name: 'whoami',
     group: access,
     summary: 'Show who the server takes you for, and your roles',

@@ -90,6 +90,7 @@ export function devCommand(cli: Cli): Command {
           `host    ${fleet.hostName}`,
           `data    ${resolve(flags.dataDir)}`,
           `context dev${current ? ', now the current one' : ''}; others: berth context ls, berth context use NAME`,
+          `look    ${berth} dashboard --open`,
           `try     ${berth} image build tiny && ${berth} run tiny --wait`,
           'Ctrl-C ends it; guests keep running, and the next start finds them.',
         ].join('\n')}\n`,

@@ -11,6 +11,7 @@ import type { Instance } from '../api/resources/instance.ts';
 import { Servers } from '../api/client/servers.ts';
 import { createUserClient } from '../api/client/user-client.ts';
 import type { Cli } from '../cli/cli.ts';
+import { dashboardLink } from '../cli/access/dashboard.ts';
 import { contextFilePath, type LocalContext, useLocalContext } from '../cli/context-file.ts';
 import { attempting, CommandError, exitCodes, Interrupted, usageError } from '../cli/exit-codes.ts';
 import type { AcceleratorSetting } from '../agent/drivers/accelerator-setting.ts';
@@ -207,8 +208,10 @@ async function steps(cli: Cli, tell: Teller, stage: Stage): Promise<void> {
   const instance = await bootGuest(cli, tell, { ...stage, key });
   await showGuest(cli, tell, session, instance);
   if (key !== undefined) await showLogin(cli, tell, { ...stage, key }, instance);
+  const { url: dashboard } = await dashboardLink(session);
   tell.line('');
   tell.line(`All of it took ${seconds(cli.clock.monotonicMs() - startedMs)}.`);
+  tell.line(`Dashboard, by a link that works once: ${dashboard}`);
   if (plan.once) {
     await tell.step(
       `removing ${instance.metadata.name}`,
@@ -502,6 +505,7 @@ function tellNext(
       [`${berth} explain ${name}`, 'why it is where it is'],
       [`${berth} run ${image} --wait`, 'another one'],
       [`${berth} rm ${name}`, 'remove it'],
+      [`${berth} dashboard`, 'another link to the dashboard'],
     ],
     '  ',
   )) {

@@ -63,6 +63,7 @@ import { closeWithStore, openWithPatience } from './storage/patience-with-store.
 import { stoppableStart, throwIfStopped } from './stoppable-start.ts';
 import type { JoinParts } from './tls/join-routes.ts';
 import type { ServerTls } from './tls/server-tls.ts';
+import { WebFiles } from './web/web-files.ts';
 import { warnOfOpenFiles } from './warn-of-open-files.ts';
 
 export interface RunningServer {
@@ -339,6 +340,7 @@ function httpParts(
     acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
     servers: () => announced.announced,
     carried: createCarried(system.collectYoung),
+    web: { files: new WebFiles(), newNonce: () => randomSecret(16).toString('base64') },
     newRequestId: requestIds(randomSecret(9).toString('base64url')),
     ...(audit === undefined ? {} : { onRefused: audit.refusals.told }),
     connections,

@@ -30,6 +30,7 @@ import { auditLogRoutes } from './http/routes/audit-log-routes.ts';
 import { backupRoute } from './http/routes/backup-route.ts';
 import { capacityRoutes } from './http/routes/capacity-routes.ts';
 import { candidateRoutes } from './http/routes/candidate-routes.ts';
+import { sessionRoutes } from './http/sessions/session-routes.ts';
 import type { ConnectionCounts } from './http/connections/connections.ts';
 import type { MintToken } from './http/identity/mint-token.ts';
 import type { HostLinks } from './http/host-links.ts';
@@ -235,13 +236,14 @@ interface RouteParts {
 function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
   const { store, sealing, clock, log, version, links, runFiles, outside = new Outside() } = parts;
   const { decider, verifier, metrics, whyNotReady, audit } = made;
+  const hostSecret = Buffer.from(made.cluster.tokenSecret, 'base64url');
   const fresh = asFreshAsAsked(
     [
       ...processRoutes({ whyNotReady, version, metrics, outside, snapshot: decider.cache }),
       ...docsPageRoute(),
       masterKeysRoute(decider.cache, sealing),
       backupRoute({ store: sealing?.stored ?? store, clock, version }),
-      hostTokenRoute(Buffer.from(made.cluster.tokenSecret, 'base64url'), decider),
+      hostTokenRoute(hostSecret, decider),
       declareDownRoute(decider),
       ...hostPlanRoutes(decider),
       ...joinRoutes(decider, parts.joining),
@@ -265,6 +267,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...forgeRoutes(parts.forges, { decider, log }),
       ...loginRoutes(parts.login, { decider }),
       ...(parts.mint ? accessRoutes({ decider, mint: parts.mint }) : []),
+      ...sessionRoutes({ decider, secret: hostSecret, secure: parts.joining !== undefined }),
       ...queueRoutes(decider),
       ...usageRoutes(decider),
       ...verifyRoutes(verifier, decider),

@@ -15,11 +15,12 @@ import type { Store } from '../store/store.ts';
 import type { AuditSettings } from './audit/audit.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import type { LocalCaller } from './http/identity/local-caller.ts';
+import { digestOf } from './http/identity/authenticate.ts';
 import { createAuthentication } from './http/identity/authentication.ts';
 import { minting } from './http/identity/mint-token.ts';
 import { guestAccess } from './http/guest-access.ts';
 import { connectionLimits, type ConnectionLimits, Connections } from './http/connections/connections.ts';
-import { serveHttp } from './http/serve.ts';
+import { type HttpParts, serveHttp } from './http/serve.ts';
 import type { ForgeParts } from './intake/forges/forges.ts';
 import type { LoginParts } from './oidc/login-routes.ts';
 import type { ImageContent } from './images/image-content.ts';
@@ -37,6 +38,8 @@ export function testStore(): Store {
   return createMemoryStore();
 }
 
+const tokenSecret = 'x'.repeat(43);
+
 /** It takes tokens that were created, and `operator`, `host:<name>` for a host, and `token:<name>` for each `token` that is stored. */
 export async function startTestServer(
   options: {
@@ -53,6 +56,7 @@ export async function startTestServer(
     audit?: AuditSettings;
     login?: LoginParts;
     spares?: SpareMeans;
+    web?: HttpParts['web'];
   } = {},
 ) {
   const store = options.store ?? createMemoryStore();
@@ -79,9 +83,9 @@ export async function startTestServer(
     version: 'test',
     name: 'server', // one that is started while another runs takes over at once
     leaseMs: 600_000, // and nothing is written that no test asked for
-    secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
+    secrets: { tokenSecret, operatorDigest: digestOf('operator') },
   });
-  const hostSecret = Buffer.alloc(32, 'x');
+  const hostSecret = Buffer.from(tokenSecret, 'base64url');
   const { decider } = plane;
   const authentication = createAuthentication({ decider, store, hostSecret, log: silentLogger });
   const { authenticator, live } = authentication;
@@ -99,6 +103,7 @@ export async function startTestServer(
       limits: options.requestLimits ?? new RequestLimits(parse(LimitsConfig, {}), { clock }),
       ...(options.slowMsMax === undefined ? {} : { slowMsMax: options.slowMsMax }),
       ...(options.localCaller === undefined ? {} : { localCaller: options.localCaller }),
+      ...(options.web === undefined ? {} : { web: options.web }),
       ...(plane.audit ? { onRefused: plane.audit.refusals.told } : {}),
       log: silentLogger,
     },

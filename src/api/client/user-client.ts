@@ -328,6 +328,10 @@ function fleetCalls(json: Json) {
 
     whoAmI: (): Promise<WhoAmI> => json('/v1/whoami'),
 
+    /** A path for a browser: it opens the dashboard as the caller, once. */
+    createSessionLink: (): Promise<{ readonly path: string; readonly expiresAtMs: number }> =>
+      json('/v1/session/links', { method: 'POST' }),
+
     /** Whether the bearer of this token may do something; else why not. */
     canI: (body: CanIRequest): Promise<CanI> => json('/v1/can-i', { method: 'POST', body }),
 

@@ -92,6 +92,7 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   createToken: { metadata: { name: 'ci' }, spec: { role: 'user', project: 'web', expiresInSec: 2_592_000 } },
   extendToken: { expiresInSec: 3_600 },
   shareInstance: { verbs: ['console', 'logs'], expiresInSec: 7_200 },
+  openSessionLink: { link: 'eyJieSI6eyJraW5kIjoiYWRtaW4ifX0.signature' },
   canI: { verb: 'create', resource: 'instance', project: 'web' },
   rotateAdminToken: { digest },
   registerHost: {

@@ -20,6 +20,7 @@ import { processRoutes } from './process.ts';
 import { routesOfKind } from './resources.ts';
 import type { RouteDefinition } from './route.ts';
 import { workloadRoutes } from './workloads.ts';
+import { sessionRoutes } from './session.ts';
 import { spareRoutes } from './spares.ts';
 import { scheduleRoutes } from './schedule.ts';
 import { inventoryRoutes } from './inventories.ts';
@@ -47,6 +48,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(storeRoutes),
   ...Object.values(auditLogRoutes),
   ...Object.values(accessRoutes),
+  ...Object.values(sessionRoutes),
   ...Object.values(agentRoutes),
   ...Object.values(loginRoutes),
   ...Object.values(mcpRoutes),

@@ -25,7 +25,12 @@ interface Ongoing {
 
 export type Answer =
   /** `text` is the same again, as JSON text: one of the two is read. */
-  | { readonly status: number; readonly json: unknown; readonly text?: Uint8Array | undefined }
+  | {
+      readonly status: number;
+      readonly json: unknown;
+      readonly text?: Uint8Array | undefined;
+      readonly headers?: Readonly<Record<string, string>>;
+    }
   /** One JSON value a line, for as long as it goes on. `texts` tells the same, some whole lines a piece: one of the two is used. */
   | (Ongoing & { readonly status: number; readonly lines: AsyncIterable<unknown>; readonly texts?: Source<Uint8Array> })
   | (Ongoing & {

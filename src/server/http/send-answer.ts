@@ -34,6 +34,7 @@ export function sendJson(
   reply.raw.writeHead(status, {
     'content-type': 'application/json; charset=utf-8',
     'content-length': text.byteLength,
+    ...answer.headers,
   });
   reply.raw.end(text);
   unread.sent(request.raw.socket, reply.raw, text.byteLength);

@@ -18,6 +18,8 @@ import { admit, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
 import { arrive, type Arrived, limitedAs } from './arrival.ts';
 import { pathOf, singleHeaders } from './request-parts.ts';
+import { serveWeb } from '../web/serve-web.ts';
+import type { WebFiles } from '../web/web-files.ts';
 import { type Challenge, Query, type Route, type RouteRequest } from './route.ts';
 import { Over, sendError, sendJson, sendStream, sendTold, signalOf } from './send-answer.ts';
 import { upgrade, type UpgradeParts } from './upgrades.ts';
@@ -39,6 +41,8 @@ export interface HttpParts extends UpgradeParts {
   readonly slowMsMax?: number;
   /** Who a request is from that showed no credentials. Default: unknown. */
   readonly localCaller?: LocalCaller;
+  /** The dashboard; absent: it is not served. */
+  readonly web?: { readonly files: WebFiles; readonly newNonce: () => string };
   /** If given, only HTTPS is served. */
   readonly tls?: TlsIdentity;
 }
@@ -71,6 +75,7 @@ export async function serveHttp(
   admitRequests(app, parts);
   for (const route of parts.routes) if (!route.takesUnparsedJson) addRoute(app, route, parts);
   addUnparsed(app, parts);
+  if (parts.web) serveWeb(app, { ...parts.web, log: parts.log });
   app.server.on('connection', (socket: Socket) => parts.connections.opened(socket));
   app.server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, parts));
   try {

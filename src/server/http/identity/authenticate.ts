@@ -1,5 +1,5 @@
-// Who sends a request: by the token in its Authorization header, nowhere else, or by the certificate of a host. Each request is looked up
-// in what the store says now; nothing is remembered of earlier ones. No text of a token is kept or logged.
+// Who sends a request: by the token in its Authorization header, by the certificate of a host, or by the cookie of a session. Each request
+// is looked up in what the store says now; nothing is remembered of earlier ones. No text of a token is kept or logged.
 
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -12,6 +12,8 @@ import { hostGenerationOf } from '../../../core/operations/access/host-generatio
 import type { Cache } from '../../../core/state/cache.ts';
 import { keys } from '../../../core/state/keys.ts';
 import { hostOfCertificate, type ShownCertificate, shownCertificate } from '../../tls/host-certificate.ts';
+import { isOfPresentAdmin, openSession } from '../sessions/session.ts';
+import { sessionShownBy, type ShownSession } from '../sessions/session-cookie.ts';
 import type { Freshness } from './freshness.ts';
 import { hostOfToken } from '../tokens.ts';
 
@@ -21,6 +23,8 @@ export interface Shown {
   readonly authorizations: readonly string[];
   /** Issued by the fleet's authority; not looked up yet. */
   readonly certificate: ShownCertificate | undefined;
+  /** The cookie of a page; absent: none. */
+  readonly session?: ShownSession | undefined;
   readonly address: string;
   /** Path and query. */
   readonly url: string;
@@ -39,13 +43,15 @@ export type AuthenticationFailure =
   | 'wrong-secret'
   | 'expired'
   | 'revoked'
-  | 'certificate';
+  | 'certificate'
+  | 'other-page'
+  | 'session';
 
 export interface AuthenticatorParts {
   readonly cache: Cache;
   readonly clock: Clock;
   readonly freshness: Freshness;
-  /** The tokens of hosts are made from it. */
+  /** The tokens of hosts and the cookies of sessions are made from it. */
   readonly hostSecret: Uint8Array;
   /** A token was used. */
   readonly onUsed: (use: { readonly name: string; readonly uid: string; readonly lastUsedAtMs: number }) => void;
@@ -65,7 +71,7 @@ export class Authenticator {
   /** A promise when the store has to be asked first; it rejects with `Unavailable`. */
   identify(shown: Shown): Identity | Promise<Identity> {
     const { freshness } = this.#parts;
-    const shows = shown.authorizations.length > 0 || shown.certificate !== undefined;
+    const shows = shown.authorizations.length > 0 || shown.certificate !== undefined || shown.session !== undefined;
     if (shows && !freshness.fresh) return freshness.refresh().then(() => this.#told(shown, this.#look(shown)));
     const found = this.#look(shown);
     if (found === 'unknown' && freshness.mayAskAgain)
@@ -98,27 +104,43 @@ export class Authenticator {
   }
 
   /** Without a header. */
-  #lookAround({ certificate, url }: Shown): Principal | AuthenticationFailure | undefined {
+  #lookAround({ certificate, session, url }: Shown): Principal | AuthenticationFailure | undefined {
     const { cache, clock } = this.#parts;
     const host = hostOfCertificate(cache, certificate, clock.nowMs());
     if (host !== undefined) return { kind: 'host', host };
     if (certificate !== undefined) return 'certificate';
+    if (session !== undefined) return this.#lookUpSession(session);
     return tokenInQuery.test(url) ? 'in-query' : undefined;
   }
 
   #lookUp({ id }: TokenText, digest: string): Principal | AuthenticationFailure {
-    const { cache, clock, onUsed } = this.#parts;
+    const { cache } = this.#parts;
     const credential = cache.committed('credential', keys.credential(id))?.value;
     const right = equal(digest, credential?.digest);
     if (credential === undefined) return 'unknown';
     if (!right) return 'wrong-secret';
-    const token = cache.committed('token', keys.token(credential.token))?.value;
-    if (token === undefined || token.metadata.id !== credential.uid) return 'unknown';
+    return this.#standing({ kind: 'token', name: credential.token, uid: credential.uid, tokenId: id });
+  }
+
+  /** Of a token whose bearer has proved to have it. */
+  #standing(principal: Extract<Principal, { kind: 'token' }>): Principal | AuthenticationFailure {
+    const { cache, clock, onUsed } = this.#parts;
+    const { name, uid } = principal;
+    const token = cache.committed('token', keys.token(name))?.value;
+    if (token === undefined || token.metadata.id !== uid) return 'unknown';
     const standing = standingOf(token, clock.nowMs(), (key) => cache.committed('token', key));
     if (standing !== 'valid') return standing;
-    const { name, id: uid } = token.metadata;
     onUsed({ name, uid, lastUsedAtMs: token.status.lastUsedAtMs ?? 0 });
-    return { kind: 'token', name, uid, tokenId: id };
+    return principal;
+  }
+
+  #lookUpSession({ text, fromOwnPage }: ShownSession): Principal | AuthenticationFailure {
+    if (!fromOwnPage) return 'other-page';
+    const { cache, clock, hostSecret } = this.#parts;
+    const session = openSession(hostSecret, 'berth session 1', text);
+    if (session === undefined || session.expiresAtMs <= clock.nowMs()) return 'session';
+    if (session.by.kind === 'token') return this.#standing(session.by);
+    return isOfPresentAdmin(session, cache) ? session.by : 'session';
   }
 }
 
@@ -130,7 +152,9 @@ export function shownBy(request: IncomingMessage): Shown {
     for (let i = 0; i < rawHeaders.length; i += 2)
       if (rawHeaders[i]?.length === 13 && rawHeaders[i]?.toLowerCase() === 'authorization')
         authorizations.push(rawHeaders[i + 1] ?? '');
-  return { authorizations, certificate: shownCertificate(socket), address: socket.remoteAddress ?? '', url };
+  const certificate = shownCertificate(socket);
+  const session = sessionShownBy(request);
+  return { authorizations, certificate, session, address: socket.remoteAddress ?? '', url };
 }
 
 /** SHA-256, hex. 256 random bits need no slow hash. */
@@ -159,5 +183,7 @@ const messages: Readonly<Record<AuthenticationFailure, string>> = {
   'wrong-secret': 'this token is not valid: it is of another fleet, or was revoked',
   expired: 'this token has expired; log in again, or ask for another',
   revoked: 'the token that made this one was revoked',
+  'other-page': 'the cookie of a session counts only for requests of the dashboard’s own pages',
+  session: 'this session has ended; log in again',
   certificate: 'this certificate is no longer valid: the host was removed, or another certificate took its place',
 };

@@ -147,13 +147,13 @@ describe('a webhook', () => {
     await before.stop();
     await putEvents(decider, ['B']);
     await expect.poll(reasons).toEqual(['A', 'A', 'B']);
-    const revision = decider.cache.listCommitted('event').map((entry) => entry.revision);
+    const revisions = [...decider.cache.listCommitted('event')].map((entry) => entry.revision);
     await expect
       .poll(() => {
         clock.advance(1_000);
         return progress()?.revision;
       })
-      .toBeGreaterThanOrEqual(Math.max(...revision));
+      .toBeGreaterThanOrEqual(Math.max(...revisions));
   });
 
   it('is measured', async () => {
