@@ -55,6 +55,7 @@ await build({
 
 for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css', 'LICENSE', 'NOTICE'])
   cpSync(join(root, 'node_modules/swagger-ui-dist', name), join(dist, 'swagger-ui', name)); // docs-files.ts
+cpSync(join(root, 'web/dist'), join(dist, 'web'), { recursive: true }); // web-files.ts; npm run builds it before
 for (const name of ['berth.js', 'node-needed.js']) copyFileSync(join(root, 'bin', name), join(dist, 'bin', name));
 for (const name of ['README.md', 'LICENSE', 'examples', 'packaging']) {
   if (existsSync(join(root, name))) cpSync(join(root, name), join(dist, name), { recursive: true });

@@ -22,6 +22,7 @@ interface Outcome {
 // The slow ones first, so that the cores end together.
 const checks: readonly Check[] = [
   { name: 'types', command: ['tsc', '-p', '.', '--pretty', 'false'], remedy: 'fix the types above' },
+  { name: 'web types', command: ['tsc', '-p', 'web', '--pretty', 'false'], remedy: 'fix the types above' },
   {
     name: 'lint',
     command: ['oxlint', '--type-aware', '--format=unix'],

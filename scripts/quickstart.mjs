@@ -2,7 +2,15 @@
 // over to `berth quickstart`; where QEMU cannot be had it says so and the same runs on the fake driver.
 
 import { debianPackages } from './debian-packages.mjs';
-import { ensureDebianPackages, ensureNpmPackages, nodePath, requireNode20, runToEnd, say } from './setup.mjs';
+import {
+  ensureDashboard,
+  ensureDebianPackages,
+  ensureNpmPackages,
+  nodePath,
+  requireNode20,
+  runToEnd,
+  say,
+} from './setup.mjs';
 
 requireNode20();
 const args = process.argv.slice(2);
@@ -31,4 +39,5 @@ if (!help && driver !== 'fake') {
     }
   }
 }
+if (!help) await ensureDashboard();
 process.exit(await runToEnd(nodePath(), ['src/main.ts', 'quickstart', ...args]));

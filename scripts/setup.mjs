@@ -41,6 +41,12 @@ export async function ensureNpmPackages() {
   note(`npm packages: installed in ${seconds(startedAt)}`);
 }
 
+/** Builds the dashboard when its sources are newer; a few seconds. Without it the server says how to build it. */
+export async function ensureDashboard() {
+  const code = await runToEnd(nodePath(), ['scripts/build-web.ts', '--if-stale']);
+  if (code !== 0) fail('the dashboard cannot be built; the lines above say why');
+}
+
 /** The Node that runs Berth: the one npm brought, else the running one when it is new enough. */
 export function nodePath() {
   const brought = join(binaries, 'node');

@@ -2,7 +2,7 @@
 // `N passed, N failed` alone on a line. The exit code is not zero when a test failed, a file could not run, or nothing ran at all.
 
 import { debianPackages } from './debian-packages.mjs';
-import { ensureDebianPackages, ensureNpmPackages, fail, requireNode20, say } from './setup.mjs';
+import { ensureDashboard, ensureDebianPackages, ensureNpmPackages, fail, requireNode20, say } from './setup.mjs';
 import { runTier } from './tests/run-tests.mjs';
 import { tiers } from './tests/tiers.mjs';
 
@@ -26,6 +26,7 @@ if (names.some((name) => name !== 'quick')) {
     ),
     { yes, purpose: 'Running the tests with real parts' },
   );
+  await ensureDashboard();
   if (!packages.installed) say(`Tests that boot real guests will fail: ${packages.reason}.`);
 }
 

@@ -234,10 +234,33 @@ function documents(): string[] {
   return names.filter((name) => name.endsWith('.md'));
 }
 
+/** Of the dashboard: it imports `api/` only, of `src/`, and turns no text into markup. As `web/<path>:<line>: <rule>`. */
+function webFaultsOf(path: string, source: string): string[] {
+  const imports = importsOf(source).flatMap(({ line, target }) => {
+    const to = target.startsWith('.') ? posix.join('web', dirname(path), target) : '';
+    return to.startsWith('src/') && !to.startsWith('src/api/')
+      ? [`web/${path}:${line}: web/ may import api/ only (${target})`]
+      : [];
+  });
+  const markup = /\b(dangerouslySetInnerHTML|innerHTML|outerHTML|insertAdjacentHTML|document\.write)\b/;
+  const lines = codeOnly(source).split('\n');
+  return [
+    ...imports,
+    ...lines.flatMap((text, i) => (markup.test(text) ? [`web/${path}:${i + 1}: turns text into markup`] : [])),
+  ];
+}
+
 describe('the house', () => {
   const files = sourceFiles();
   it('keeps its rules in every file', () =>
     expect([...files].flatMap(([path, source]) => faultsOf(path, source))).toEqual([]));
+  it('keeps those of the dashboard', () => {
+    const root = join(import.meta.dirname, '../web');
+    const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
+      (name) => /\.tsx?$/.test(name) && !name.startsWith('dist'),
+    );
+    expect(names.flatMap((name) => webFaultsOf(name, readFileSync(join(root, name), 'utf8')))).toEqual([]);
+  });
   it('has no import cycle', () => expect(cyclesIn(files)).toEqual([]));
   it('has no folder of more than forty files', () => {
     const counts = new Map<string, number>();
@@ -316,6 +339,13 @@ describe('the rules see', () => {
     ['another word for host', 'core/a.ts', '// a worker node', 'the word is host'],
   ])('%s', (_, path, source, rule) => {
     expect(faultsOf(path, opening + source)).toEqual([expect.stringContaining(rule)]);
+  });
+
+  it.each([
+    ['the dashboard reaching into core', `import { x } from '../../src/core/x.ts';`, 'web/ may import api/ only'],
+    ['text that becomes markup', 'element.innerHTML = text;', 'turns text into markup'],
+  ])('%s', (_, source, rule) => {
+    expect(webFaultsOf('pages/a.tsx', source)).toEqual([expect.stringContaining(rule)]);
   });
 
   it('a file that does not say what it is', () => expect(faultsOf('core/a.ts', 'export const x = 1;')).toHaveLength(1));

@@ -12,7 +12,7 @@ export function filesOf(tier) {
   const { ending } = tiers.find(({ name }) => name === tier);
   const others = tiers.filter((other) => other.ending !== ending && other.ending.endsWith(ending));
   return {
-    include: [`src/**/*${ending}`, `test/**/*${ending}`],
-    exclude: ['**/node_modules/**', ...others.map((other) => `**/*${other.ending}`)],
+    include: [`src/**/*${ending}`, `test/**/*${ending}`, `web/**/*${ending}`],
+    exclude: ['**/node_modules/**', 'web/dist/**', ...others.map((other) => `**/*${other.ending}`)],
   };
 }

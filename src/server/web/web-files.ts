@@ -79,5 +79,5 @@ export class WebFiles {
   }
 }
 
-/** In a checkout, and beside the program in a built package (scripts/build.ts). */
-const builtFolders = [new URL('../../../web/dist/', import.meta.url), new URL('./web/', import.meta.url)];
+/** Beside the program in a built package (scripts/build.ts), and in a checkout. */
+const builtFolders = [new URL('../web/', import.meta.url), new URL('../../../web/dist/', import.meta.url)];

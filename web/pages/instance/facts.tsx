@@ -1,0 +1,44 @@
+// The facts of an instance that people look for first.
+
+import { Table } from '@mantine/core';
+import type { ReactNode } from 'react';
+import type { Instance } from '../../../src/api/resources/instance.ts';
+import { PageLink } from '../../parts/link.tsx';
+import { Text } from '../../parts/text.tsx';
+import { exactTime, memoryText } from '../../parts/units.ts';
+import { paths } from '../../paths.ts';
+
+export function Facts({ instance }: { readonly instance: Instance }): ReactNode {
+  const { metadata, spec, status } = instance;
+  const { guest, host, assigned = {} } = status;
+  const amounts = Object.entries(assigned).map(([name, amount]) =>
+    name === 'MEMORY_MB' ? memoryText(amount) : `${amount} ${name}`,
+  );
+  const facts: readonly (readonly [string, ReactNode])[] = [
+    ['Project', metadata.project],
+    ['Id', <Text key="id">{metadata.id}</Text>],
+    ['Host', host === undefined ? 'none yet' : <PageLink to={paths.one('host', { name: host })}>{host}</PageLink>],
+    ['Image', <Text key="image">{spec.image ?? '–'}</Text>],
+    ['Holds', amounts.join(', ') || '–'],
+    ['Address', <Text key="address">{guest?.address ?? '–'}</Text>],
+    ['Ports', guest?.ports.map(({ hostPort, guestPort }) => `${hostPort} → ${guestPort}`).join(', ') || '–'],
+    [
+      'Guest',
+      guest === undefined ? '–' : <Text key="guest">{[guest.state, guest.message].filter(Boolean).join(': ')}</Text>,
+    ],
+    ['Restarts', String(status.restartCount)],
+    ['Created', exactTime(metadata.createdAtMs)],
+  ];
+  return (
+    <Table variant="vertical" withTableBorder layout="fixed">
+      <Table.Tbody>
+        {facts.map(([name, value]) => (
+          <Table.Tr key={name}>
+            <Table.Th w={110}>{name}</Table.Th>
+            <Table.Td>{value}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}

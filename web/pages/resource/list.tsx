@@ -1,0 +1,114 @@
+// The list of any kind: live, filtered by what stands in the address, of any length.
+
+import { Group, Text as Words, TextInput } from '@mantine/core';
+import { type ReactNode, useMemo, useRef } from 'react';
+import { useParams, useSearchParams } from 'react-router';
+import { type Kind, resourceDefinitions } from '../../../src/api/resources/index.ts';
+import { useList } from '../../data/use-list.ts';
+import { PageLink } from '../../parts/link.tsx';
+import { Page } from '../../parts/page.tsx';
+import { titleOf } from '../../parts/places.ts';
+import { Loading, StandingBanner, useNow } from '../../parts/standing.tsx';
+import { type Column, Table } from '../../parts/table.tsx';
+import { visibleText } from '../../parts/text.tsx';
+import { agoText, exactTime } from '../../parts/units.ts';
+import { useKeys } from '../../parts/use-keys.ts';
+import { kindOfPlural, paths } from '../../paths.ts';
+import { columnsOf } from './columns.tsx';
+import { commandOf } from './commands.ts';
+import { matches } from './filter.ts';
+
+export function ListPage(): ReactNode {
+  const { plural } = useParams();
+  const kind = kindOfPlural(plural);
+  if (kind === undefined) return <Page title="There is no such page">The address may be mistyped.</Page>;
+  return <ListOf kind={kind} key={kind} />;
+}
+
+type Row = ReturnType<typeof useList<Kind>>['items'][number];
+
+function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
+  const { items, standing, revision, retry } = useList(kind);
+  const [search, setSearch] = useSearchParams();
+  const filter = search.get('q') ?? '';
+  const field = useRef<HTMLInputElement>(null);
+  useKeys({ '/': () => field.current?.focus() });
+  const nowMs = useNow(10_000);
+  const rows = useMemo(() => items.filter((item) => matches(item.metadata, filter)).sort(newestFirst), [items, filter]);
+  const columns = useMemo(() => allColumns(kind, nowMs), [kind, nowMs]);
+  return (
+    <Page title={titleOf(kind)} command={commandOf(kind)}>
+      <StandingBanner standing={standing} retry={retry} />
+      <Group justify="space-between" align="end">
+        <TextInput
+          ref={field}
+          label="Filter"
+          placeholder="name, project=web, tier=db"
+          value={filter}
+          onChange={(event) =>
+            setSearch(event.currentTarget.value === '' ? {} : { q: event.currentTarget.value }, { replace: true })
+          }
+          w={320}
+          maw="100%"
+        />
+        <Words size="sm" role="status">
+          {rows.length === items.length ? `${items.length}` : `${rows.length} of ${items.length}`}{' '}
+          {resourceDefinitions[kind].plural}
+        </Words>
+      </Group>
+      {standing.state === 'loading' ? (
+        <Loading label={`Loading ${resourceDefinitions[kind].plural}`} />
+      ) : rows.length === 0 ? (
+        <Words>
+          {items.length === 0
+            ? `There are no ${resourceDefinitions[kind].plural} that you may see.`
+            : 'Nothing matches the filter.'}
+        </Words>
+      ) : (
+        <div data-revision={revision} data-standing={standing.state}>
+          <Table label={titleOf(kind)} columns={columns} rows={rows} keyOf={({ metadata }) => metadata.id} />
+        </div>
+      )}
+    </Page>
+  );
+}
+
+function newestFirst(a: Row, b: Row): number {
+  return b.metadata.createdAtMs - a.metadata.createdAtMs || (a.metadata.id < b.metadata.id ? 1 : -1);
+}
+
+function allColumns(kind: Kind, nowMs: number): readonly Column<Row>[] {
+  const { scope } = resourceDefinitions[kind];
+  const own = columnsOf(kind);
+  return [
+    {
+      name: 'Name',
+      width: '2fr',
+      show: ({ metadata }) => (
+        <PageLink to={paths.one(kind, metadata)}>
+          <bdi>{visibleText(metadata.name)}</bdi>
+        </PageLink>
+      ),
+    },
+    ...(scope === 'project' ? [{ name: 'Project', width: '1fr', show: ({ metadata }: Row) => metadata.project }] : []),
+    ...(own.length > 0
+      ? own
+      : [
+          {
+            name: 'Labels',
+            width: '2fr',
+            show: ({ metadata }: Row) =>
+              Object.entries(metadata.labels)
+                .map(([label, value]) => `${label}=${value}`)
+                .join(' ') || '–',
+          },
+        ]),
+    {
+      name: 'Age',
+      width: '6rem',
+      show: ({ metadata: { createdAtMs } }) => (
+        <span title={exactTime(createdAtMs)}>{agoText(createdAtMs, nowMs)}</span>
+      ),
+    },
+  ];
+}

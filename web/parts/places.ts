@@ -1,0 +1,43 @@
+// The pages that one can go to, in groups.
+
+import { type Kind, resourceDefinitions } from '../../src/api/resources/index.ts';
+import { paths } from '../paths.ts';
+
+export interface Place {
+  readonly name: string;
+  readonly path: string;
+}
+
+const listOf = (kind: Kind): Place => ({ name: titleOf(kind), path: paths.list(kind) });
+
+export const places: readonly { readonly title: string; readonly items: readonly Place[] }[] = [
+  {
+    title: 'Fleet',
+    items: [{ name: 'Overview', path: paths.fleet }, listOf('host'), listOf('pool'), listOf('inventory')],
+  },
+  {
+    title: 'Work',
+    items: [
+      listOf('instance'),
+      listOf('workload'),
+      listOf('job'),
+      listOf('task'),
+      listOf('spare'),
+      listOf('volume'),
+      listOf('group'),
+      { name: 'Pending', path: paths.pending },
+    ],
+  },
+  { title: 'Catalogue', items: [listOf('image'), listOf('size')] },
+  {
+    title: 'Access',
+    items: [listOf('project'), listOf('token'), listOf('role'), listOf('binding'), listOf('secret'), listOf('webhook')],
+  },
+  { title: 'History', items: [listOf('event')] },
+];
+
+/** `inventories` → `Inventories`. */
+export function titleOf(kind: Kind): string {
+  const { plural } = resourceDefinitions[kind];
+  return plural.charAt(0).toUpperCase() + plural.slice(1);
+}

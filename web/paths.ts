@@ -1,0 +1,22 @@
+// Every address of the dashboard is made here, so that pages link to each other by meaning.
+
+import { type Kind, resourceDefinitions } from '../src/api/resources/index.ts';
+
+/** The addresses of the router begin here. */
+export const base = '/ui';
+
+const plain = { fleet: '/', pending: '/pending', plans: '/plans', audit: '/audit', login: '/login' } as const;
+
+export const paths = {
+  ...plain,
+  list: (kind: Kind): string => `/${resourceDefinitions[kind].plural}`,
+  one: (kind: Kind, { name, project }: { readonly name: string; readonly project?: string }): string =>
+    `/${resourceDefinitions[kind].plural}/${encodeURIComponent(name)}${project ? `?project=${encodeURIComponent(project)}` : ''}`,
+} as const;
+
+const kinds = Object.values(resourceDefinitions).map(({ kind }) => kind);
+
+/** `instances` → `instance`; undefined: there are no such resources. */
+export function kindOfPlural(plural: string | undefined): Kind | undefined {
+  return kinds.find((kind) => resourceDefinitions[kind].plural === plural);
+}
