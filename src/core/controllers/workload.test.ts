@@ -3,13 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import type { WorkloadSpec } from '../../api/resources/workload.ts';
-import {
-  createWorkload,
-  deleteWorkload,
-  historyOf,
-  replaceWorkload,
-  undoWorkload,
-} from '../operations/workloads/workload.ts';
+import { historyOf } from '../operations/workloads/revisions.ts';
+import { createWorkload, deleteWorkload, replaceWorkload, undoWorkload } from '../operations/workloads/workload.ts';
 import { keys } from '../state/keys.ts';
 import {
   commitPlan,
@@ -240,6 +235,47 @@ describe('a workload', () => {
     expect(() => undoWorkload(scene.cache, { key, to: 9 }, scene.ctx)).toThrow(
       'there is no former revision 9; kept are: 1, 2',
     );
+  });
+
+  it('keeps the copies that have the template of an undo already', () => {
+    const scene = new Scene().create().after(1_000);
+    scene.isGood = ({ spec }) => spec.image !== 'broken';
+    scene.image('broken').during(5_000);
+    const good = scene.copies.filter(({ spec }) => spec.image === 'tiny').map(({ metadata }) => metadata.id);
+    commitPlan(scene.cache, undoWorkload(scene.cache, { key }, scene.ctx).plan);
+    scene.settle().during(5_000);
+    expect([scene.revisions, scene.copies.map(({ metadata }) => metadata.id).toSorted()]).toEqual([
+      [3, 3, 3],
+      good.toSorted(),
+    ]);
+  });
+
+  it('starts no update when a release adds a default to templates', () => {
+    const scene = new Scene().create().after(1_000);
+    const entry = scene.cache.get('workload', key);
+    if (!entry) throw new Error('there is no workload');
+    // As an older release stored it: without a field that has a default.
+    const { ports: _ports, ...older } = entry.value.spec.template.spec;
+    const template = { ...entry.value.spec.template, spec: older as InstanceSpec }; // a field is missing on purpose
+    const value = { ...entry.value, spec: { ...entry.value.spec, template } };
+    commitPlan(scene.cache, { changes: [{ key, ifRevision: entry.revision, value }] });
+    scene.replace((spec) => ({ ...spec, template: { ...template, spec: { ...template.spec, ports: [] } } }));
+    expect([scene.workload?.status.revision, scene.revisions]).toEqual([1, [1, 1, 1]]);
+  });
+
+  it('keeps the newest ten revisions and the stable one', () => {
+    const scene = new Scene().create().after(1_000);
+    scene.isGood = () => false;
+    for (let build = 1; build <= 14; build++)
+      scene.replace((spec) => ({ ...spec, template: { ...spec.template, labels: { build: String(build) } } }));
+    const kept = () =>
+      [...scene.cache.list('workloadRevision')].map(({ value }) => value.number).toSorted((a, b) => a - b);
+    expect(kept()).toEqual([1, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+    expect(scene.workload && historyOf(scene.cache, scene.workload).map(({ number }) => number)).toEqual(kept());
+    scene.isGood = () => true;
+    for (const { metadata } of scene.copies) scene.fail(metadata.name);
+    scene.during(60_000);
+    expect([scene.workload?.status.stableRevision, kept()]).toEqual([15, [6, 7, 8, 9, 10, 11, 12, 13, 14, 15]]);
   });
 
   it('has one copy on each host, if it is asked to', () => {

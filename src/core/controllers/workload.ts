@@ -8,7 +8,8 @@ import { ApiError } from '../../api/errors.ts';
 import type { Workload, WorkloadStatus } from '../../api/resources/workload.ts';
 import { equalJson } from '../../base/equal-json.ts';
 import { deleteInstance } from '../operations/instance.ts';
-import { historyOf, keptMost, newRevision } from '../operations/workloads/workload.ts';
+import { historyOf, withoutFormerStable, withoutRevisions } from '../operations/workloads/revisions.ts';
+import { newRevision } from '../operations/workloads/workload.ts';
 import { newCopy } from '../operations/workloads/workload-template.ts';
 import { type NewCondition, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
@@ -18,17 +19,20 @@ import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { WorkloadRevision } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { instancesOf } from '../state/views/workload-copies.ts';
-import { copiesOf, nameOf } from '../workloads/copy.ts';
+import { type Copy, nameOf } from '../workloads/copy.ts';
 import { type Failures, notBeforeMs, withFailures } from '../workloads/failures.ts';
 import { hostsFor } from '../workloads/per-host.ts';
 import { type Pass, passOf } from '../workloads/pass.ts';
 import { hasStalled, progressOf } from '../workloads/progress.ts';
+import { adopted, presentCopiesOf, sameTemplate } from '../workloads/template.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
 /** Timers are limited to 24 days; longer waits wake up in between. */
 const sleepMsMax = 3_600_000;
 /** A project at its quota is looked at again this often. */
 const quotaRetryMs = 5_000;
+/** Copies that become copies of the present revision in one Plan. */
+const adoptedMax = 500;
 
 export const workload: Controller = {
   name: 'workload',
@@ -53,8 +57,8 @@ export const workload: Controller = {
 };
 
 function keep(snapshot: Snapshot, entry: Entry<Workload>, ctx: Context): Plan {
-  const { spec, status, metadata } = entry.value;
-  const copies = copiesOf(snapshot, metadata.id);
+  const { spec, status } = entry.value;
+  const copies = presentCopiesOf(snapshot, entry.value);
   const wanted = spec.perHost ? hostsFor(snapshot, spec.template.spec, copies) : spec.replicas;
   const strategy = spec.perHost ? { ...spec.strategy, maxSurge: 0 } : spec.strategy;
   const failures = withFailures(status.failures, copies, ctx.nowMs);
@@ -66,14 +70,15 @@ function keep(snapshot: Snapshot, entry: Entry<Workload>, ctx: Context): Plan {
     const stable = spec.strategy.autoRevert && !status.reverting ? stableOf(snapshot, entry.value) : undefined;
     if (stable) return revert(snapshot, entry, stable, ctx);
   }
-  return written(snapshot, entry, { pass, wanted, failures }, ctx);
+  return written(snapshot, entry, { copies, pass, wanted, failures }, ctx);
 }
 
 /** The newest template that was wholly available, unless it is the present one. */
 function stableOf(snapshot: Snapshot, workload: Workload): WorkloadRevision | undefined {
   const { stableRevision, revision } = workload.status;
   if (stableRevision === undefined || stableRevision === revision) return undefined;
-  return historyOf(snapshot, workload).find(({ number }) => number === stableRevision);
+  const stable = historyOf(snapshot, workload).find(({ number }) => number === stableRevision);
+  return stable && sameTemplate(stable.template, workload.spec.template) ? undefined : stable;
 }
 
 function revert(snapshot: Snapshot, entry: Entry<Workload>, stable: WorkloadRevision, ctx: Context): Plan {
@@ -89,6 +94,7 @@ function revert(snapshot: Snapshot, entry: Entry<Workload>, stable: WorkloadRevi
 }
 
 interface Looked {
+  readonly copies: readonly Copy[];
   readonly pass: Pass;
   readonly wanted: number;
   readonly failures: Failures;
@@ -96,7 +102,7 @@ interface Looked {
 
 function written(snapshot: Snapshot, entry: Entry<Workload>, looked: Looked, ctx: Context): Plan {
   const { value } = entry;
-  const { pass, wanted } = looked;
+  const { copies, pass, wanted } = looked;
   const { changes: made, refusal } = created(snapshot, value, pass, ctx);
   const { project } = value.metadata;
   const removed = pass.remove.flatMap(
@@ -106,6 +112,15 @@ function written(snapshot: Snapshot, entry: Entry<Workload>, looked: Looked, ctx
   const changes: Change[] = equalJson(status, value.status)
     ? []
     : [{ key: entry.key, ifRevision: entry.revision, value: { ...value, status } }];
+  changes.push(...withoutFormerStable(snapshot, value, status.stableRevision));
+  const removing = new Set(pass.remove);
+  changes.push(
+    ...adopted(
+      snapshot,
+      copies.filter((copy) => !removing.has(copy)),
+      adoptedMax,
+    ),
+  );
   const news = newsOf(value.status, status, wanted);
   if (news !== undefined) changes.push(eventChange(value, news, ctx));
   const stalledInMs =
@@ -216,7 +231,7 @@ function newsOf(before: WorkloadStatus, after: WorkloadStatus, wanted: number) {
 }
 
 function remove(snapshot: Snapshot, { key, revision, value }: Entry<Workload>, ctx: Context): Plan {
-  const { project, name, id } = value.metadata;
+  const { project, id } = value.metadata;
   const instances = instancesOf(snapshot, id);
   if (instances.length > 0)
     return {
@@ -226,15 +241,10 @@ function remove(snapshot: Snapshot, { key, revision, value }: Entry<Workload>, c
           : [],
       ),
     };
-  const revisions: Change[] = [];
-  for (let number = Math.max(1, value.status.revision - keptMost); number <= value.status.revision; number++) {
-    const kept = snapshot.get('workloadRevision', keys.workloadRevision(project, name, number));
-    if (kept) revisions.push({ key: kept.key, ifRevision: kept.revision, value: null });
-  }
   return {
     changes: [
       { key, ifRevision: revision, value: null },
-      ...revisions,
+      ...withoutRevisions(snapshot, value),
       eventChange(value, { reason: 'Deleted', message: 'removed completely' }, ctx),
     ],
   };

@@ -13,6 +13,8 @@ export interface Copy {
   readonly id: string;
   readonly ordinal: number;
   readonly revision: number;
+  /** That its record names, where the template of that one is the present template. */
+  readonly formerRevision?: number;
   readonly ready: boolean;
   readonly readyAtMs: number;
   /** It has ended and does not start again by itself, or its host is lost: it is to be replaced. */
@@ -24,6 +26,8 @@ export interface Copy {
   /** A drain of its host asks to replace it. */
   readonly evicted?: true;
   readonly host?: string;
+  /** The label `zone` of its host. */
+  readonly zone?: string;
   readonly hostReady: boolean;
   readonly protected: boolean;
   /** Lower ones go first. */
@@ -52,6 +56,7 @@ export function copyOf(snapshot: Snapshot, { key, value }: Entry<Instance>): Cop
   const { metadata, spec, status } = value;
   const host = status.host === undefined ? undefined : snapshot.get('host', keys.host(status.host))?.value;
   const lost = isLost(value);
+  const zone = host?.metadata.labels['zone'];
   const cost = Number(metadata.labels[costLabel] ?? 0);
   return {
     key,
@@ -65,6 +70,7 @@ export function copyOf(snapshot: Snapshot, { key, value }: Entry<Instance>): Cop
     leaving: metadata.deletionRequestedAtMs !== undefined,
     ...(status.evicted ? { evicted: true as const } : {}),
     ...(status.host === undefined ? {} : { host: status.host }),
+    ...(zone === undefined ? {} : { zone }),
     hostReady:
       host !== undefined && !host.spec.paused && conditionOf(host.status.conditions, 'Ready')?.status === 'True',
     protected: spec.protected === true,

@@ -104,6 +104,14 @@ describe('a look at a workload', () => {
       { copies: [...many(2), copy({ id: 'x', ordinal: 2, leaving: true, hostReady: false })] },
       { create: [2], remove: [] },
     ],
+    [
+      'that grows again while a copy leaves, without surge',
+      {
+        copies: [...many(2), copy({ id: 'x', ordinal: 2, leaving: true })],
+        strategy: { ...strategy, maxSurge: 0, maxUnavailable: 1 },
+      },
+      { create: [], remove: [] },
+    ],
     ['with a protected surplus', { copies: many(2, { protected: true }), wanted: 1 }, { create: [], remove: [] }],
   ])('%s', (_, changes, expected) => {
     const { create, remove } = passOf(input(changes));
@@ -138,12 +146,33 @@ describe('victims', () => {
       ],
       ['a', 'c', 'b'],
     ],
+    [
+      'in a crowded zone, counted again',
+      [
+        copy({ id: 'a', host: 'h1', zone: 'east' }),
+        copy({ id: 'b', host: 'h2', zone: 'west' }),
+        copy({ id: 'c', host: 'h3', zone: 'west' }),
+      ],
+      ['b', 'a', 'c'],
+    ],
+    [
+      'ready for less time, in powers of two',
+      [copy({ id: 'a', readyAtMs: 100_000, restarts: 1 }), copy({ id: 'b', readyAtMs: 900_000 })],
+      ['b', 'a'],
+    ],
+    [
+      'that restarted more, of those ready for nearly as long',
+      [copy({ id: 'a', readyAtMs: 10_000 }), copy({ id: 'b', readyAtMs: 0, restarts: 1 })],
+      ['b', 'a'],
+    ],
     ['that restarted more', [copy({ id: 'a' }), copy({ id: 'b', restarts: 1 })], ['b', 'a']],
     ['that are newer', [copy({ id: 'a', createdAtMs: 1 }), copy({ id: 'b', createdAtMs: 2 })], ['b', 'a']],
     ['by id, at last', [copy({ id: 'b' }), copy({ id: 'a' })], ['a', 'b']],
   ])('those %s go first', (_, copies, order) => {
     for (let count = 1; count < copies.length; count++)
-      expect(victims(copies, count, 2).map(({ id }) => id)).toEqual(order.slice(0, count));
+      expect(victims(copies, { count, revision: 2, nowMs: 1_000_000 }).map(({ id }) => id)).toEqual(
+        order.slice(0, count),
+      );
   });
 });
 

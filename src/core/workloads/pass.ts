@@ -84,10 +84,13 @@ interface Step {
   readonly remove: readonly Copy[];
 }
 
-function scaled({ current, wanted, revision }: Parts): Step {
+/** Copies that leave count while they hold room, as in an update. */
+function scaled({ current, leaving, wanted, strategy, revision, nowMs }: Parts): Step {
+  const { surge } = boundsOf(strategy, wanted);
+  const all = current.length + leaving.length;
   return {
-    create: Math.max(0, wanted - current.length),
-    remove: victims(current, current.length - wanted, revision),
+    create: Math.max(0, Math.min(wanted - current.length, wanted + surge - all)),
+    remove: victims(current, { count: current.length - wanted, revision, nowMs }),
   };
 }
 
@@ -98,7 +101,8 @@ function recreated(parts: Parts): Step {
 }
 
 function rolled(parts: Parts): Step {
-  const { current, updated, old, leaving, available, isAvailable, wanted, strategy, revision } = parts;
+  const { current, updated, old, leaving, available, isAvailable, wanted, strategy, revision, nowMs } = parts;
+  const first = (copies: readonly Copy[], count: number) => victims(copies, { count, revision, nowMs });
   if (old.length === 0) return scaled(parts);
   const { surge, unavailable } = boundsOf(strategy, wanted);
   const all = current.length + leaving.length;
@@ -107,13 +111,18 @@ function rolled(parts: Parts): Step {
   // Removing those that are not available costs nothing, and the new ones may need their room.
   const badOld = old.filter((copy) => !isAvailable(copy));
   const badNew = updated.filter((copy) => !isAvailable(copy)).length;
-  const bad = victims(badOld, Math.min(badOld.length, Math.max(0, all - least - badNew)), revision);
+  const bad = first(badOld, Math.min(badOld.length, Math.max(0, all - least - badNew)));
   const goodOld = old.filter(isAvailable).toSorted((a, b) => a.revision - b.revision);
-  const good = victims(goodOld, Math.max(0, Math.min(goodOld.length, available - least)), revision);
+  const good = first(goodOld, Math.max(0, Math.min(goodOld.length, available - least)));
   // The wanted number fell meanwhile.
   const tooMany = Math.max(0, current.length - bad.length - good.length - wanted - surge);
   const others = current.filter((copy) => !bad.includes(copy) && !good.includes(copy));
-  return { create, remove: [...bad, ...good, ...victims(others, tooMany, revision)] };
+  const surplus = first(
+    others.filter((copy) => !isAvailable(copy)),
+    tooMany,
+  );
+  const more = first(others.filter(isAvailable), tooMany - surplus.length);
+  return { create, remove: [...bad, ...good, ...surplus, ...more] };
 }
 
 /** Percentages of the wanted number. Both 0 after rounding: one may be missing. */

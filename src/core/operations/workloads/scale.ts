@@ -6,8 +6,9 @@ import type { Workload } from '../../../api/resources/workload.ts';
 import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
-import { copiesOf, nameOf } from '../../workloads/copy.ts';
+import { nameOf } from '../../workloads/copy.ts';
 import { passOf } from '../../workloads/pass.ts';
+import { presentCopiesOf } from '../../workloads/template.ts';
 import type { Decision } from '../decision.ts';
 import { existing } from '../replace.ts';
 import { replaceWorkload } from './workload.ts';
@@ -35,8 +36,8 @@ export function scalePlanOf(
   replicas: number,
   nowMs: number,
 ): Omit<ScalePlan, 'applied'> {
-  const { metadata, spec, status } = workload;
-  const copies = copiesOf(snapshot, metadata.id);
+  const { spec, status } = workload;
+  const copies = presentCopiesOf(snapshot, workload);
   const pass = passOf({
     ...{ copies, wanted: replicas, revision: status.revision, strategy: spec.strategy, paused: spec.paused, nowMs },
     notBeforeMs: () => undefined,

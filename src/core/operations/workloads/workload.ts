@@ -1,16 +1,17 @@
-// What users do with workloads. controllers/workload.ts makes and removes the instances. Each template that a workload had is kept under a
-// number; undo is a change back to one of them.
+// What users do with workloads. controllers/workload.ts makes and removes the instances. Undo is a change
+// back to a former template.
 
 import { ApiError } from '../../../api/errors.ts';
 import type { Workload, WorkloadSpec, WorkloadStatus } from '../../../api/resources/workload.ts';
 import { equalJson } from '../../../base/equal-json.ts';
+import { historyOf, revisionOf, withoutOldRevisions } from './revisions.ts';
+import { sameTemplate } from '../../workloads/template.ts';
 import { assertTemplate } from './workload-template.ts';
 import { withConditions } from '../../state/conditions.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { keys } from '../../state/keys.ts';
 import { type Change, unchanged } from '../../state/plan.ts';
-import type { WorkloadRevision } from '../../state/records.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import { instancesOf } from '../../state/views/workload-copies.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
@@ -69,7 +70,7 @@ export function replaceWorkload(
   assertStrategy(input.spec);
   const metadata = replacedMetadata(value.metadata, { labels: input.labels, specChanged });
   const changed: Workload = { ...value, metadata, spec: input.spec };
-  const isSame = equalJson(value.spec.template, input.spec.template);
+  const isSame = sameTemplate(value.spec.template, input.spec.template);
   if (!isSame) assertTemplate(snapshot, input, ctx);
   const { changes } = isSame
     ? { changes: [{ key, ifRevision: entry.revision, value: changed }] }
@@ -95,6 +96,7 @@ export function newRevision(
     changes: [
       { key, ifRevision: revision, value: next },
       revisionOf(snapshot, next, ctx),
+      ...withoutOldRevisions(snapshot, next),
       eventChange(next, { reason: reverting ? 'Reverting' : 'Updating', message }, ctx),
     ],
     number,
@@ -151,41 +153,6 @@ export function deleteWorkload(
     },
     key,
     changed: true,
-  };
-}
-
-/** The revisions that are kept, the oldest first. */
-export function historyOf(
-  snapshot: Snapshot,
-  { metadata: { project, name, id }, status }: Workload,
-): WorkloadRevision[] {
-  const found: WorkloadRevision[] = [];
-  for (let number = Math.max(1, status.revision - keptMost + 1); number <= status.revision; number++) {
-    const revision = snapshot.get('workloadRevision', keys.workloadRevision(project, name, number))?.value;
-    if (revision?.workloadId === id) found.push(revision);
-  }
-  return found;
-}
-
-/** Revisions of a workload that can be gone back to. */
-export const keptMost = 10;
-
-function revisionOf(
-  snapshot: Snapshot,
-  { metadata: { project, name, id }, spec, status }: Workload,
-  ctx: Context,
-): Change {
-  const key = keys.workloadRevision(project, name, status.revision);
-  const { revision: number } = status;
-  return {
-    key,
-    ifRevision: snapshot.get('workloadRevision', key)?.revision ?? 0,
-    value: {
-      kind: 'workloadRevision',
-      ...{ project, name, workloadId: id, number },
-      template: spec.template,
-      createdAtMs: ctx.nowMs,
-    },
   };
 }
 
