@@ -18,6 +18,7 @@ import type { Webhook } from '../api/resources/webhook.ts';
 import type { Secret } from '../api/resources/secret.ts';
 import type { Size } from '../api/resources/size.ts';
 import type { Spare } from '../api/resources/spare.ts';
+import { hitRateOf, type WarmPool } from '../api/resources/warm-pool.ts';
 import type { Workload } from '../api/resources/workload.ts';
 import type { Task } from '../api/resources/task.ts';
 import type { Token } from '../api/resources/token.ts';
@@ -55,6 +56,7 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   group: groupColumns,
   task: taskColumns,
   workload: workloadColumns,
+  warmPool: warmPoolColumns,
   spare: spareColumns,
   volume: volumeColumns,
   job: jobColumns,
@@ -77,6 +79,7 @@ export const kinds: readonly Kind[] = [
   'group',
   'task',
   'workload',
+  'warmPool',
   'spare',
   'volume',
   'job',
@@ -88,7 +91,14 @@ export const kinds: readonly Kind[] = [
   'inventory',
   'event',
 ];
-const shortNames: Readonly<Record<string, Kind>> = { vm: 'instance', vms: 'instance', inst: 'instance', img: 'image' };
+const shortNames: Readonly<Record<string, Kind>> = {
+  vm: 'instance',
+  vms: 'instance',
+  inst: 'instance',
+  img: 'image',
+  warmpool: 'warmPool',
+  'warm-pool': 'warmPool',
+};
 
 export function kindOf(word: string): Kind | undefined {
   const lower = word.toLowerCase();
@@ -246,6 +256,34 @@ function workloadColumns({ nowMs }: ViewFacts): Column<Workload>[] {
           : `${spec.paused ? 'paused; ' : ''}${conditionOf(status.conditions, 'Available')?.message ?? ''}`,
     },
   ];
+}
+
+function warmPoolColumns({ nowMs }: ViewFacts): Column<WarmPool>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'WANTED', value: ({ status }) => String(status.wanted), right: true },
+    { header: 'READY', value: ({ status }) => String(status.ready), right: true },
+    { header: 'CLAIMS', value: ({ status }) => String(status.hits + status.misses), right: true },
+    { header: 'HITS', value: ({ status }) => hitRateText(status), right: true },
+    { header: 'KEPT', importance: 'minor', usual: 'running', value: ({ spec }) => spec.state },
+    { header: 'IMAGE', importance: 'minor', value: ({ spec }) => spec.template.spec.image },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    {
+      header: 'STATE',
+      importance: 'major',
+      longest: longestReason,
+      value: ({ metadata, status }) =>
+        metadata.deletionRequestedAtMs === undefined
+          ? (conditionOf(status.conditions, 'Ready')?.message ?? '')
+          : 'being removed',
+    },
+  ];
+}
+
+/** `90 %`; empty before the first claim. */
+function hitRateText(status: WarmPool['status']): string {
+  const rate = hitRateOf(status);
+  return rate === undefined ? '' : `${Math.round(100 * rate)} %`;
 }
 
 function spareColumns({ nowMs }: ViewFacts): Column<Spare>[] {

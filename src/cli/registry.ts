@@ -304,6 +304,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./workloads/workload.ts')).workloadCommand,
   },
   {
+    name: 'warm-pool',
+    group: daily,
+    summary: 'Keep guests booted ahead, to be claimed at once',
+    load: async () => (await import('./workloads/warm-pool.ts')).warmPoolCommand,
+  },
+  {
     name: 'spare',
     group: fleet,
     summary: 'Prepare machines ahead, and hold them',

@@ -10,6 +10,7 @@ import type { Amounts, Metadata } from '../api/resources/metadata.ts';
 import type { Project, ProjectSpec } from '../api/resources/project.ts';
 import type { Job } from '../api/resources/job.ts';
 import type { Workload, WorkloadSpec } from '../api/resources/workload.ts';
+import type { WarmPool } from '../api/resources/warm-pool.ts';
 import type { Spare } from '../api/resources/spare.ts';
 import type { Task } from '../api/resources/task.ts';
 import type { Volume } from '../api/resources/volume.ts';
@@ -219,6 +220,20 @@ export function testWorkloadSpec(
       ...{ minHealthyMs: 1_000, progressDeadlineMs: 60_000, autoRevert: true },
     },
     ...spec,
+  };
+}
+
+export function testWarmPool(
+  name: string,
+  spec: Partial<WarmPool['spec']> = {},
+  status: Partial<WarmPool['status']> = {},
+): WarmPool {
+  return {
+    kind: 'warmPool',
+    schemaVersion: 1,
+    metadata: metadata(name, 'warm', 'default'),
+    spec: { template: { labels: {}, spec: testInstance('').spec }, size: 2, state: 'running', ...spec },
+    status: { template: 1, wanted: 2, guests: 0, ready: 0, hits: 0, misses: 0, conditions: [], ...status },
   };
 }
 

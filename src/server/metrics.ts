@@ -8,6 +8,7 @@ import type { Survival } from '../api/plans/host-plan.ts';
 import type { Outside } from './outside.ts';
 import type { FleetSurvival } from './survival.ts';
 import type { Verifier } from './verifier.ts';
+import { measureWarmPools } from './metrics-of-warm-pools.ts';
 import { type ConnectionCounts, dropReasons } from './http/connections/connections.ts';
 
 export interface MetricsParts {
@@ -65,6 +66,7 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
   gauge('berth_instances', 'Instances that are known', () => cache.count('instance'));
   // The names with "audit" are the former ones, kept for one version so that alerts continue to work.
   for (const word of ['verify', 'audit']) measureConsistency(registry, verifier, word);
+  measureWarmPools(registry, cache);
   if (survival) measureSurvival(registry, survival);
   if (connections) measureConnections(registry, connections);
   if (outside) {

@@ -46,6 +46,7 @@ import { jobRoutes } from './http/routes/job-routes.ts';
 import { docsPageRoute } from './http/docs-page/docs-page.ts';
 import { processRoutes } from './http/routes/process-routes.ts';
 import { queueRoutes } from './http/routes/queue-routes.ts';
+import { warmPoolRoutes } from './http/routes/workloads/warm-pool-routes.ts';
 import { workloadRoutes } from './http/routes/workloads/workload-routes.ts';
 import { spareRoutes } from './http/routes/schedule/spare-routes.ts';
 import { scheduleRoutes } from './http/routes/schedule/schedule-routes.ts';
@@ -259,6 +260,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       }),
       ...spareRoutes({ decider }),
       ...workloadRoutes(decider),
+      ...warmPoolRoutes(decider),
       ...webhookRoutes(decider),
       ...inventoryRoutes(decider),
       ...jobRoutes(decider),

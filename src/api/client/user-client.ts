@@ -19,6 +19,7 @@ import type { Kind, ResourceByKind } from '../resources/index.ts';
 import type { Labels } from '../resources/metadata.ts';
 import type { Token } from '../resources/token.ts';
 import type { CanI, CanIRequest, Extension, ShareRequest, TokenRequest, WhoAmI } from '../routes/access.ts';
+import type { ClaimSpec } from '../routes/warm-pools.ts';
 import type { Endpoint, ScalePlan, WorkloadRevisionView } from '../routes/workloads.ts';
 import type { AskSpec } from '../resources/task.ts';
 import { type ClientOptions, linesOf, parseLine, Requests } from './requests.ts';
@@ -247,9 +248,22 @@ function jobCalls(json: Json) {
   };
 }
 
-/** Calls for workloads, in addition to those of every resource. */
+/** Calls for workloads and warm pools, in addition to those of every resource. */
 function workloadCalls(json: Json) {
   return {
+    /** The instance that was claimed: `status.claimed.warm` says whether its guest was ready. */
+    claimWarmGuest: (
+      pool: string,
+      body: { readonly metadata?: { readonly labels?: Labels }; readonly spec?: Partial<ClaimSpec> } = {},
+      { project, idempotencyKey }: { project?: string; idempotencyKey?: string } = {},
+    ): Promise<ResourceByKind['instance']> =>
+      json(`${pathOf('warmPool', pool)}/claim`, {
+        method: 'POST',
+        body,
+        query: project === undefined ? {} : { project },
+        ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }),
+      }),
+
     workloadRevisions: (
       name: string,
       query: { project?: string } = {},
@@ -432,6 +446,6 @@ function streams(requests: Requests) {
 
 /** The plural of every kind is its name and an "s"; user-client.test.ts checks this against the registry. */
 export function pathOf(kind: Kind, name?: string): string {
-  const all = kind === 'inventory' ? '/v1/inventories' : `/v1/${kind}s`;
+  const all = kind === 'inventory' ? '/v1/inventories' : kind === 'warmPool' ? '/v1/warm-pools' : `/v1/${kind}s`;
   return name === undefined ? all : `${all}/${encodeURIComponent(name)}`;
 }

@@ -18,6 +18,7 @@ import { type Task, taskDefinition } from './task.ts';
 import { type Token, tokenDefinition } from './token.ts';
 import { type Volume, volumeDefinition } from './volume.ts';
 import { type Workload, workloadDefinition } from './workload.ts';
+import { type WarmPool, warmPoolDefinition } from './warm-pool.ts';
 import { type Webhook, webhookDefinition } from './webhook.ts';
 
 export const resourceDefinitions = {
@@ -29,6 +30,7 @@ export const resourceDefinitions = {
   pool: poolDefinition,
   group: groupDefinition,
   workload: workloadDefinition,
+  warmPool: warmPoolDefinition,
   task: taskDefinition,
   spare: spareDefinition,
   volume: volumeDefinition,
@@ -51,6 +53,7 @@ export interface ResourceByKind {
   pool: Pool;
   group: Group;
   workload: Workload;
+  warmPool: WarmPool;
   task: Task;
   spare: Spare;
   volume: Volume;

@@ -327,6 +327,26 @@ export const InstanceStatus = Type.Object(
         closed,
       ),
     ),
+    warmPool: Type.Optional(
+      Type.Object(
+        {
+          name: Type.String(),
+          id: Type.String(),
+          template: Type.Integer({ minimum: 1, description: 'number of the template that it was made of' }),
+        },
+        { ...closed, description: 'the warm pool that keeps it until it is claimed' },
+      ),
+    ),
+    claimed: Type.Optional(
+      Type.Object(
+        {
+          pool: Type.String({ description: 'name of the warm pool' }),
+          atMs: Type.Integer(),
+          warm: Type.Boolean({ description: 'false: the pool had no guest ready, and this one was created' }),
+        },
+        { ...closed, description: 'it was claimed from a warm pool' },
+      ),
+    ),
     replaced: Type.Optional(
       Type.Object(
         { host: Name, incarnation: Type.Integer(), atMs: Type.Integer(), proof: Type.Optional(HostProof) },

@@ -1,5 +1,6 @@
 // The plural of a kind, as it stands in paths. Without schemas: clients load it.
 
 export function pluralOf(kind: string): string {
-  return kind === 'inventory' ? 'inventories' : `${kind}s`;
+  if (kind === 'inventory') return 'inventories';
+  return kind === 'warmPool' ? 'warm-pools' : `${kind}s`;
 }

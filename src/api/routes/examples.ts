@@ -19,6 +19,11 @@ const specs = {
     replicas: 3,
     strategy: { maxSurge: 1, maxUnavailable: 0 },
   },
+  warmPool: {
+    template: { labels: { app: 'ci' }, spec: { image: 'debian-12', cpus: 2, memoryMiB: 2048 } },
+    size: 2,
+    schedule: { timeZone: 'Europe/Berlin', windows: [{ from: '0 8 * * 1-5', to: '0 18 * * 1-5', size: 10 }] },
+  },
   spare: { cpus: 4, memoryMiB: 8192, provisioner: 'metal', ready: { tcp: { port: 22 } }, ttlMs: 3_600_000 },
   volume: { sizeGiB: 10 },
   job: { label: 'debian-12', script: 'make test', timeoutMs: 1_800_000 },
@@ -38,6 +43,7 @@ const inProject: ReadonlySet<string> = new Set([
   'group',
   'task',
   'workload',
+  'warmPool',
   'spare',
   'volume',
   'job',
@@ -57,7 +63,13 @@ const ofKinds = Object.entries(specs).flatMap(([kind, spec]): [string, unknown][
 });
 
 function pathExamples(kind: string): string {
-  return kind === 'instance' ? 'web-1' : kind === 'host' ? 'rack-7' : kind === 'image' ? 'debian-12' : `my-${kind}`;
+  return kind === 'instance'
+    ? 'web-1'
+    : kind === 'host'
+      ? 'rack-7'
+      : kind === 'image'
+        ? 'debian-12'
+        : `my-${kind.toLowerCase()}`;
 }
 
 /** By id of the route. */
@@ -114,6 +126,7 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   pushInventoryNodes: [{ name: 'metal-0', cpu: 32, memory: 131_072, usage_cpu: 4, usage_mem: 8_192, ip: '10.20.0.1' }],
   declareHostDown: { reason: 'its power is off' },
   confirmInventory: { hash: '9d2c4f6b1a3e5870' },
+  claimWarmGuest: { metadata: { labels: { build: '17' } }, spec: { ttlMs: 3_600_000, coldStart: false } },
   undoWorkload: { to: 3 },
   scaleWorkload: { replicas: 5 },
   prepareSpare: {

@@ -19,6 +19,7 @@ import { mcpRoutes } from './mcp.ts';
 import { processRoutes } from './process.ts';
 import { routesOfKind } from './resources.ts';
 import type { RouteDefinition } from './route.ts';
+import { warmPoolRoutes } from './warm-pools.ts';
 import { workloadRoutes } from './workloads.ts';
 import { sessionRoutes } from './session.ts';
 import { spareRoutes } from './spares.ts';
@@ -41,6 +42,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(scheduleRoutes),
   ...Object.values(spareRoutes),
   ...Object.values(workloadRoutes),
+  ...Object.values(warmPoolRoutes),
   ...Object.values(webhookRoutes),
   ...Object.values(inventoryRoutes),
   ...Object.values(imageRoutes),

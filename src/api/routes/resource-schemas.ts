@@ -57,6 +57,7 @@ export const resourceSchemas: Readonly<Record<Kind, ResourceSchemas>> = {
   group: schemasOf(resourceDefinitions.group),
   task: schemasOf(resourceDefinitions.task),
   workload: schemasOf(resourceDefinitions.workload),
+  warmPool: schemasOf(resourceDefinitions.warmPool),
   spare: schemasOf(resourceDefinitions.spare),
   volume: schemasOf(resourceDefinitions.volume),
   job: schemasOf(resourceDefinitions.job),

@@ -19,6 +19,7 @@ const seenByPlace: ReadonlySet<Kind> = new Set<Kind>([
   'job',
   'task',
   'workload',
+  'warmPool',
   'spare',
   'group',
   'volume',

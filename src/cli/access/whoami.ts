@@ -81,6 +81,8 @@ const ofProjects: ReadonlySet<string> = new Set([
   'instance',
   'job',
   'task',
+  'workload',
+  'warmPool',
   'spare',
   'group',
   'volume',

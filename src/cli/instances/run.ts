@@ -24,6 +24,7 @@ import { type PlaceOptions, placeOf, withPlaceOptions, withRoomOptions } from '.
 import { readTextFile } from '../options/read-file.ts';
 import { openSession } from '../session.ts';
 import { collect, parseDurationMs, parseInteger, parseLabels, parsePort, seconds } from '../options/units.ts';
+import { type ClaimOptions, claimFromPool } from './run-from-pool.ts';
 import { untilReady, waitForInstance } from './wait.ts';
 
 /** The options for a new instance. */
@@ -48,17 +49,16 @@ export interface SpecOptions
   readonly volume: readonly string[];
 }
 
-interface RunOptions extends SpecOptions {
+interface RunOptions extends SpecOptions, ClaimOptions {
   readonly wait?: true;
   readonly timeout?: string;
-  readonly idempotencyKey?: string;
   readonly output: Format;
 }
 
 /** The flags of `run`, shared by all commands that take the same spec. */
-export function withSpecOptions(command: Command): Command {
+export function withSpecOptions(command: Command, image: '<image>' | '[image]' = '<image>'): Command {
   command
-    .argument('<image>', 'name or alias: berth image ls')
+    .argument(image, 'name or alias: berth image ls')
     .option('-n, --name <name>', 'name of the instance; default: made from the image');
   withContainerOptions(withRoomOptions(command))
     .option(
@@ -81,33 +81,24 @@ export function withSpecOptions(command: Command): Command {
 }
 
 export function runCommand(cli: Cli): Command {
-  return withSpecOptions(new Command('run').description('Create and start an instance'))
+  return withSpecOptions(new Command('run').description('Create and start an instance'), '[image]')
+    .option('--from-pool <warm-pool>', 'claim a guest that is ready instead: berth warm-pool ls')
+    .option('--warm-only', 'with --from-pool: fail when no guest is ready, instead of creating one')
     .option('--idempotency-key <key>', 'repeating a request with the same key creates no second instance')
     .option('-w, --wait', 'wait until the guest has booted')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
     .addOption(outputOption('list'))
-    .action(async (image: string, options: RunOptions, command: Command) => {
+    .action(async (image: string | undefined, options: RunOptions, command: Command) => {
       const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
       if (timeoutMs !== undefined && !options.wait) throw usageError('--timeout needs --wait');
-      const spec = await specOf(cli, image, options);
+      if ((image === undefined) === (options.fromPool === undefined))
+        throw usageError('name an image, or a warm pool with --from-pool', 'berth image ls, berth warm-pool ls');
+      if (options.warmOnly && options.fromPool === undefined) throw usageError('--warm-only needs --from-pool');
+      const made =
+        image === undefined
+          ? await claimFromPool(await openSession(cli, command), options, command)
+          : await created(cli, image, options, command);
       const session = await openSession(cli, command);
-      const made = await attempting(
-        `run "${image}"`,
-        () =>
-          session.client.create(
-            'instance',
-            {
-              metadata: {
-                ...(options.name === undefined ? {} : { name: options.name }),
-                project: session.project,
-                labels: parseLabels('--label', options.label),
-              },
-              spec,
-            },
-            options.idempotencyKey === undefined ? {} : { idempotencyKey: options.idempotencyKey },
-          ),
-        { AlreadyExists: 'choose another --name, or remove the existing one: berth rm NAME' },
-      );
       const { id, name } = made.metadata;
       if (!options.wait) {
         if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, made);
@@ -126,6 +117,28 @@ export function runCommand(cli: Cli): Command {
       if (options.output === 'name') return printNames(cli, [ready]);
       cli.stdout.write(`${readyLines(ready).join('\n')}\n`);
     });
+}
+
+async function created(cli: Cli, image: string, options: RunOptions, command: Command): Promise<Instance> {
+  const spec = await specOf(cli, image, options);
+  const session = await openSession(cli, command);
+  return attempting(
+    `run "${image}"`,
+    () =>
+      session.client.create(
+        'instance',
+        {
+          metadata: {
+            ...(options.name === undefined ? {} : { name: options.name }),
+            project: session.project,
+            labels: parseLabels('--label', options.label),
+          },
+          spec,
+        },
+        options.idempotencyKey === undefined ? {} : { idempotencyKey: options.idempotencyKey },
+      ),
+    { AlreadyExists: 'choose another --name, or remove the existing one: berth rm NAME' },
+  );
 }
 
 export async function specOf(cli: Cli, image: string, options: SpecOptions): Promise<Partial<InstanceSpec>> {

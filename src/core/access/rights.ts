@@ -22,6 +22,7 @@ const ofProjects: ReadonlySet<AccessResource> = new Set<AccessResource>([
   'job',
   'task',
   'workload',
+  'warmPool',
   'spare',
   'group',
   'volume',

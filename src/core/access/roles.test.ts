@@ -39,6 +39,7 @@ instance     r       rcudpxklsf   rcudpxklsfy    m               -
 job          rl      rcudl        rcudl          m               -
 task         r       rcud         rcud           m               -
 workload     r       rcud         rcud           m               -
+warmPool     r       rcud         rcud           m               -
 spare        r       rcud         rcud           m               -
 group        r       rcud         rcud           m               -
 volume       r       rcudU        rcudU          m               -

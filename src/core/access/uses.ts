@@ -33,6 +33,7 @@ export function usesOf(resource: AnyResource, project: string): Use[] {
     case 'volume':
       return usesOfFields(resource.spec, project);
     case 'workload':
+    case 'warmPool':
       return usesOfFields(resource.spec.template.spec, project).map((use) => ({
         ...use,
         field: use.field.replace(/^spec/, 'spec.template.spec'),

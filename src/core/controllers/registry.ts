@@ -17,6 +17,7 @@ import { restart } from './restart.ts';
 import { spare } from './spare.ts';
 import { task } from './task.ts';
 import { token } from './token.ts';
+import { warmPool } from './warm-pool.ts';
 import { workload } from './workload.ts';
 import { volume } from './volume.ts';
 
@@ -31,6 +32,7 @@ export const controllers: readonly Controller[] = [
   task,
   spare,
   workload,
+  warmPool,
   job,
   volume,
   garbage,

@@ -57,7 +57,7 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
       };
     }
     case 'instance':
-      return restoredInstance(record, nowMs);
+      return restoredInstance(asClaimed(record, nowMs), nowMs);
     case 'volume':
       return restoredVolume(record, nowMs);
     default:
@@ -73,6 +73,13 @@ function restoredVolume(volume: Volume, nowMs: number): Volume {
   const message = `the store was restored from a backup, and host ${status.host} has not yet reported its state`;
   const ready: NewCondition = { type: 'Ready', status: 'Unknown', reason: restored, message };
   return { ...volume, status: { ...status, conditions: withConditions(status.conditions, [ready], nowMs) } };
+}
+
+/** A guest of a warm pool may have been claimed since the backup: it is not claimed a second time, and the pool does not remove it. */
+function asClaimed(instance: Instance, nowMs: number): Instance {
+  const { warmPool, ...status } = instance.status;
+  if (warmPool === undefined) return instance;
+  return { ...instance, status: { ...status, claimed: { pool: warmPool.name, atMs: nowMs, warm: true } } };
 }
 
 function restoredInstance(instance: Instance, nowMs: number): Instance {

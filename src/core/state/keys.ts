@@ -35,6 +35,7 @@ const folders = {
   spare: 'spares',
   workload: 'workloads',
   workloadRevision: 'workload-revisions',
+  warmPool: 'warm-pools',
   hostPlan: 'host-plans',
   webhook: 'webhooks',
   inventory: 'inventories',
@@ -116,6 +117,7 @@ export const keys = {
   workload: (project: string, name: string): string => `workloads/${project}/${name}`,
   workloadRevision: (project: string, name: string, number: number): string =>
     `workload-revisions/${project}/${name}/${number}`,
+  warmPool: (project: string, name: string): string => `warm-pools/${project}/${name}`,
   spare: (project: string, name: string): string => `spares/${project}/${name}`,
   hostPlan: (host: string): string => `host-plans/${host}`,
   webhook: (project: string, name: string): string => `webhooks/${project}/${name}`,
@@ -184,6 +186,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.inventory(record.metadata.name);
     case 'workload':
       return keys.workload(record.metadata.project, record.metadata.name);
+    case 'warmPool':
+      return keys.warmPool(record.metadata.project, record.metadata.name);
     case 'workloadRevision':
       return keys.workloadRevision(record.project, record.name, record.number);
     case 'spare':

@@ -65,7 +65,12 @@ async function shown(route: Route, request: RouteRequest, parts: AuditParts): Pr
 }
 
 function showsOne({ path }: Route): boolean {
-  return path === '/v1/instances/:name' || path === '/v1/workloads/:name' || path === '/v1/jobs/:name';
+  return (
+    path === '/v1/instances/:name' ||
+    path === '/v1/workloads/:name' ||
+    path === '/v1/warm-pools/:name' ||
+    path === '/v1/jobs/:name'
+  );
 }
 
 function isWrite({ audit }: Route, { query, body }: RouteRequest): boolean {

@@ -1,7 +1,7 @@
 // The instances of a workload: how each is made of the template.
 
 import { ApiError } from '../../../api/errors.ts';
-import type { Workload, WorkloadSpec } from '../../../api/resources/workload.ts';
+import type { Workload, WorkloadSpec, WorkloadTemplate } from '../../../api/resources/workload.ts';
 import { workloadLabel } from '../../../api/resources/workload.ts';
 import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
@@ -23,7 +23,7 @@ export function newCopy(snapshot: Snapshot, { workload, from, ordinal }: NewCopy
   const { labels, spec } = from.template;
   const input = {
     project,
-    name: freeName(snapshot, { project, name, ordinal }, ctx),
+    name: freeCopyName(snapshot, { project, stem: `${name}-${ordinal}` }, ctx),
     labels: { ...labels, [workloadLabel]: name },
     spec: workload.spec.perHost ? { ...spec, placement: { ...spec.placement, maxPerHost: 1 } } : spec,
   };
@@ -42,9 +42,18 @@ export function assertTemplate(
   { project, name, spec }: CreateInput<WorkloadSpec>,
   ctx: Context,
 ): void {
-  const { labels, spec: wanted } = spec.template;
+  assertInstanceTemplate(snapshot, { project, name, template: spec.template }, ctx);
+}
+
+/** The same for any template at `spec.template`. */
+export function assertInstanceTemplate(
+  snapshot: Snapshot,
+  { project, name, template }: { readonly project: string; readonly name: string; readonly template: WorkloadTemplate },
+  ctx: Context,
+): void {
+  const { labels, spec: wanted } = template;
   try {
-    const input = { project, name: freeName(snapshot, { project, name, ordinal: 0 }, ctx), labels, spec: wanted };
+    const input = { project, name: freeCopyName(snapshot, { project, stem: name }, ctx), labels, spec: wanted };
     createInstance(snapshot, input, ctx);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
@@ -61,13 +70,14 @@ export function assertTemplate(
 
 const suffixes = 36 ** 4;
 
-function freeName(
+/** `stem` and four more characters. */
+export function freeCopyName(
   snapshot: Snapshot,
-  { project, name, ordinal }: { readonly project: string; readonly name: string; readonly ordinal: number },
+  { project, stem }: { readonly project: string; readonly stem: string },
   ctx: Context,
 ): string {
   for (;;) {
-    const free = `${name}-${ordinal}-${ctx.prng.below(suffixes).toString(36).padStart(4, '0')}`;
+    const free = `${stem}-${ctx.prng.below(suffixes).toString(36).padStart(4, '0')}`;
     if (!snapshot.get('instance', keys.instance(project, free))) return free;
   }
 }

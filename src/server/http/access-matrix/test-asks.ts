@@ -42,6 +42,10 @@ const inProjects: Partial<Record<Kind, Sample>> = {
     name: named('app'),
     spec: () => ({ template: { labels: {}, spec: { image: 'tiny', cpus: 1 } } }),
   },
+  warmPool: {
+    name: named('warm'),
+    spec: () => ({ template: { labels: {}, spec: { image: 'tiny', cpus: 1 } } }),
+  },
   spare: {
     name: named('spare'),
     spec: () => ({ cpus: 1, memoryMiB: 64, provisioner: 'metal', ttlMs: 60_000 }),
@@ -319,6 +323,7 @@ const others: Readonly<Record<string, Asks>> = {
   scheduleResult: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
   showSchedule: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
   releaseSchedule: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
+  claimWarmGuest: both((side) => ({ params: { name: `${side}-warm` }, query: { project: side }, body: {} })),
   listWorkloadRevisions: both((side) => ({ params: { name: `${side}-app` }, query: { project: side } })),
   undoWorkload: both((side) => ({ params: { name: `${side}-app` }, query: { project: side }, body: {} })),
   scaleWorkload: both((side) => ({ params: { name: `${side}-app` }, query: { project: side }, body: { replicas: 2 } })),

@@ -24,6 +24,7 @@ import {
   testProject,
   testSpare,
   testTask,
+  testWarmPool,
   testWorkload,
   testVolume,
 } from '../../../core/testing.ts';
@@ -89,6 +90,7 @@ function recordsOf(side: Side): AnyRecord[] {
     ended,
     named(testTask(''), 'task', 'task'),
     named(testWorkload(''), 'wkl', 'app'),
+    named(testWarmPool(''), 'warm', 'warm'),
     named(testSpare(''), 'spare', 'spare'),
     named(testVolume(''), 'vol', 'data'),
     named(testGroup(''), 'grp', 'group'),

@@ -16,6 +16,7 @@ import { RoleSpec } from '../../../api/resources/role.ts';
 import { SecretSpec } from '../../../api/resources/secret.ts';
 import { SizeSpec } from '../../../api/resources/size.ts';
 import { WorkloadSpec } from '../../../api/resources/workload.ts';
+import { WarmPoolSpec } from '../../../api/resources/warm-pool.ts';
 import { SpareSpec } from '../../../api/resources/spare.ts';
 import { TaskSpec } from '../../../api/resources/task.ts';
 import { WebhookSpec } from '../../../api/resources/webhook.ts';
@@ -37,6 +38,7 @@ import { submitJob } from '../../../core/operations/jobs/submit-job.ts';
 import { revokeToken } from '../../../core/operations/access/token.ts';
 import { createSecret, deleteSecret, replaceSecret } from '../../../core/operations/secret.ts';
 import { createWorkload, deleteWorkload, replaceWorkload } from '../../../core/operations/workloads/workload.ts';
+import { createWarmPool, deleteWarmPool, replaceWarmPool } from '../../../core/operations/warm-pools/warm-pool.ts';
 import { createSpare, releaseSpare } from '../../../core/operations/spares/spare.ts';
 import { createTask, deleteTask } from '../../../core/operations/task.ts';
 import { createVolume, deleteVolume, replaceVolume } from '../../../core/operations/volumes/volume.ts';
@@ -114,6 +116,17 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
     replace: (snapshot, input, ctx) =>
       replaceWorkload(snapshot, { ...input, spec: parse(WorkloadSpec, input.spec, 'spec') }, ctx),
     delete: deleteWorkload,
+  },
+  warmPool: {
+    create: (snapshot, input, ctx) =>
+      createWarmPool(
+        snapshot,
+        { ...input, spec: parse(WarmPoolSpec, withHiddenKept(input.spec, undefined), 'spec') },
+        ctx,
+      ),
+    replace: (snapshot, input, ctx) =>
+      replaceWarmPool(snapshot, { ...input, spec: parse(WarmPoolSpec, input.spec, 'spec') }, ctx),
+    delete: deleteWarmPool,
   },
   spare: {
     create: (snapshot, input, ctx) =>

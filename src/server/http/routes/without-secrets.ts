@@ -1,9 +1,11 @@
-// Instances, workloads and jobs as lists and watches show them: without user-data, environments, the words of the commands of containers, and the
+// Instances, workloads, warm pools and jobs as lists and watches show them: without user-data, environments, the words of the commands of containers, and the
 // scripts of programs, all of which may hold secrets. Whoever wants those asks for the one resource.
 
 import type { AnyResource } from '../../../api/resources/index.ts';
 import type { Env } from '../../../api/resources/container.ts';
 import type { InstanceSpec } from '../../../api/resources/instance.ts';
+import type { WarmPool } from '../../../api/resources/warm-pool.ts';
+import type { Workload, WorkloadTemplate } from '../../../api/resources/workload.ts';
 import type { Job } from '../../../api/resources/job.ts';
 
 /** Stands for a value. */
@@ -11,16 +13,18 @@ export const hiddenValue = '(hidden)';
 
 export function withoutSecrets(resource: AnyResource): AnyResource {
   if (resource.kind === 'job') return { ...resource, spec: hiddenProgram(resource.spec) };
-  if (resource.kind === 'workload') {
-    const { template } = resource.spec;
-    const spec = withoutSecretsOfSpec(template.spec);
-    return spec === template.spec
-      ? resource
-      : { ...resource, spec: { ...resource.spec, template: { ...template, spec } } };
-  }
+  if (resource.kind === 'workload') return withTemplate(resource, resource.spec.template);
+  if (resource.kind === 'warmPool') return withTemplate(resource, resource.spec.template);
   if (resource.kind !== 'instance') return resource;
   const spec = withoutSecretsOfSpec(resource.spec);
   return spec === resource.spec ? resource : { ...resource, spec };
+}
+
+function withTemplate<R extends Workload | WarmPool>(resource: R, template: WorkloadTemplate): R {
+  const spec = withoutSecretsOfSpec(template.spec);
+  return spec === template.spec
+    ? resource
+    : { ...resource, spec: { ...resource.spec, template: { ...template, spec } } };
 }
 
 /** The same object when there is nothing to hide. */
@@ -32,7 +36,7 @@ export function withoutSecretsOfSpec(spec: InstanceSpec): InstanceSpec {
 /** Whether the resource has anything that lists hide. */
 export function holdsSecrets(resource: AnyResource): boolean {
   if (resource.kind === 'job') return resource.spec.script !== undefined || Object.keys(resource.spec.env).length > 0;
-  return (resource.kind === 'instance' || resource.kind === 'workload') && withoutSecrets(resource) !== resource;
+  return withoutSecrets(resource) !== resource;
 }
 
 function hidden(spec: InstanceSpec): InstanceSpec {

@@ -1,0 +1,152 @@
+// What users do with warm pools: create, replace, delete. controllers/warm-pool.ts creates and removes the guests; claim.ts gives them away.
+
+import { ApiError } from '../../../api/errors.ts';
+import { type WarmPool, type WarmPoolSpec, warmPoolLabel } from '../../../api/resources/warm-pool.ts';
+import { equalJson } from '../../../base/equal-json.ts';
+import { withConditions } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { eventChange } from '../../state/events.ts';
+import { keys } from '../../state/keys.ts';
+import { type Change, unchanged } from '../../state/plan.ts';
+import type { Snapshot } from '../../state/snapshot.ts';
+import { schemaVersion } from '../../state/upgrade.ts';
+import { assertSchedule } from '../../warm-pools/schedule.ts';
+import { sameTemplate } from '../../workloads/template.ts';
+import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
+import type { Decision } from '../decision.ts';
+import { createInstance } from '../instance.ts';
+import { existing, replacedMetadata } from '../replace.ts';
+import { assertInstanceTemplate, freeCopyName } from '../workloads/workload-template.ts';
+
+type WarmPoolInput = CreateInput<WarmPoolSpec>;
+
+export function createWarmPool(snapshot: Snapshot, input: WarmPoolInput, ctx: Context): Decision {
+  const earlier = earlierCreate(snapshot, input, 'warmPool');
+  if (earlier) return earlier;
+  assertWarmPool(snapshot, input, ctx);
+  const key = keys.warmPool(input.project, input.name);
+  assertFree(snapshot, 'warmPool', key, input.name);
+  const metadata = newMetadata(ctx.newId('warm'), input, ctx);
+  const accepted = {
+    type: 'Ready',
+    status: 'False',
+    reason: 'Accepted',
+    message: 'its guests are being created',
+  } as const;
+  const pool: WarmPool = {
+    kind: 'warmPool',
+    schemaVersion,
+    metadata,
+    spec: input.spec,
+    status: {
+      template: 1,
+      ...{ wanted: input.spec.size, guests: 0, ready: 0, hits: 0, misses: 0 },
+      conditions: withConditions([], [accepted], ctx.nowMs),
+    },
+  };
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: 0, value: pool },
+        ...rememberCreate(input, 'warmPool', { key, id: metadata.id }, ctx),
+        eventChange(pool, { reason: 'Accepted', message: 'accepted' }, ctx),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+export function replaceWarmPool(
+  snapshot: Snapshot,
+  input: WarmPoolInput & { readonly ifRevision?: number },
+  ctx: Context,
+): Decision {
+  const key = keys.warmPool(input.project, input.name);
+  const entry = existing(snapshot, 'warmPool', key, input.ifRevision);
+  const { value } = entry;
+  if (value.metadata.deletionRequestedAtMs !== undefined)
+    throw new ApiError('Conflict', `warm pool "${input.name}" is being deleted and cannot be changed`);
+  const specChanged = !equalJson(value.spec, input.spec);
+  if (!specChanged && equalJson(value.metadata.labels, input.labels))
+    return { plan: unchanged(entry), key, changed: false };
+  if (specChanged) assertWarmPool(snapshot, input, ctx);
+  const template = value.status.template + (sameTemplate(value.spec.template, input.spec.template) ? 0 : 1);
+  const changed: WarmPool = {
+    ...value,
+    metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
+    spec: input.spec,
+    status: { ...value.status, template },
+  };
+  return { plan: { changes: [{ key, ifRevision: entry.revision, value: changed }] }, key, changed: true };
+}
+
+/** Its guests that are not claimed go first (controllers/warm-pool.ts); those that are claimed stay. */
+export function deleteWarmPool(
+  snapshot: Snapshot,
+  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
+  ctx: Context,
+): Decision {
+  const key = keys.warmPool(input.project, input.name);
+  const entry = existing(snapshot, 'warmPool', key, input.ifRevision);
+  const { value } = entry;
+  if (value.metadata.deletionRequestedAtMs !== undefined) return { plan: unchanged(entry), key, changed: false };
+  const going: WarmPool = { ...value, metadata: { ...value.metadata, deletionRequestedAtMs: ctx.nowMs } };
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: entry.revision, value: going },
+        eventChange(
+          value,
+          { reason: 'DeletionRequested', message: 'its guests that wait are removed, then the pool' },
+          ctx,
+        ),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+/** Throws as the create of an instance does. */
+export function newWarmGuest(snapshot: Snapshot, pool: WarmPool, ctx: Context): readonly Change[] {
+  const { name, id } = pool.metadata;
+  const { plan, key } = createInstance(snapshot, warmInput(snapshot, pool, ctx), ctx);
+  return plan.changes.map((change) => {
+    const { value } = change;
+    if (change.key !== key || value?.kind !== 'instance') return change;
+    const warmPool = { name, id, template: pool.status.template };
+    return { ...change, value: { ...value, status: { ...value.status, warmPool } } };
+  });
+}
+
+/** An instance of the present template. */
+export function warmInput(snapshot: Snapshot, { metadata, spec }: WarmPool, ctx: Context) {
+  const { project, name } = metadata;
+  const { template } = spec;
+  return {
+    project,
+    name: freeCopyName(snapshot, { project, stem: name }, ctx),
+    labels: { ...template.labels, [warmPoolLabel]: name },
+    spec: template.spec,
+  };
+}
+
+function assertWarmPool(snapshot: Snapshot, input: WarmPoolInput, ctx: Context): void {
+  const { template, schedule } = input.spec;
+  const refuse = (field: string, message: string): never => {
+    throw new ApiError('InvalidRequest', `spec.template.spec.${field}: ${message}`, {
+      field: `spec.template.spec.${field}`,
+    });
+  };
+  const { spec } = template;
+  assertSchedule(schedule);
+  if (spec.powerState !== 'running') refuse('powerState', 'guests of a warm pool run; spec.state may be suspended');
+  if (spec.gang !== undefined) refuse('gang', 'guests of a warm pool are no gang');
+  if (spec.run !== undefined) refuse('run', 'a program that runs once is a job; a job may name a warm pool');
+  if (spec.volumes !== undefined) refuse('volumes', 'a volume is attached to one instance; attach it after the claim');
+  if (spec.placement.task !== undefined) refuse('placement.task', 'a task is taken over by one instance');
+  for (const field of ['ttlMs', 'expiresAtMs', 'protected'] as const)
+    if (spec[field] !== undefined) refuse(field, 'it counts from the claim; give it there');
+  assertInstanceTemplate(snapshot, { project: input.project, name: input.name, template }, ctx);
+}
