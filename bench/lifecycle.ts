@@ -1,6 +1,7 @@
 // Suite `lifecycle`: what it costs to keep what was asked for.
 
 import { measureLostHost } from './lifecycle-lost-host.ts';
+import { measureWarmClaim } from './lifecycle-warm-claim.ts';
 import { measureReconcile, measureScale } from './lifecycle-workloads.ts';
 import type { Emit } from './row.ts';
 
@@ -8,4 +9,5 @@ export async function run(emit: Emit): Promise<void> {
   measureReconcile(emit);
   await measureScale(emit);
   await measureLostHost(emit);
+  await measureWarmClaim(emit);
 }
