@@ -64,6 +64,29 @@ describe('warm pools', () => {
     await fleet.client.delete('instance', name);
     await fleet.gone(name);
   }, 120_000);
+
+  it('give a guest that is booted already to a job', async () => {
+    const berth = (...words: string[]) => runBerth(words, fleet.environment);
+    await berth(
+      ...'warm-pool create ci tiny --guests 1 --cpus 1 --memory 128MiB --stop-grace 0s --for-jobs --wait'.split(' '),
+    );
+    const waiting = (await fleet.client.list('instance', { selector: 'berth/warm-pool=ci' })).items[0];
+    const script = 'echo "a  b\\n%s" $WORD; printf \'%s\\n\' "ä \'q\'"; mkdir out; echo kept >out/file; exit 3';
+    const run = ['job', 'run', '-n', 'warm', '--warm-pool', 'ci', '--artifacts', 'out/*', '-e', 'WORD=it is'];
+    const { code, stdout, stderr } = await berth(...run, '--', script);
+    expect(stderr).toContain('failed with exit code 3');
+    expect([code, stdout]).toEqual([3, "a  b\\n%s it is\nä 'q'\n"]);
+    const { status } = await fleet.client.get('job', 'warm');
+    expect(status).toMatchObject({ attempt: 1, instance: waiting?.metadata.name });
+    expect(status.attempts[0]?.artifactsBytes).toBeGreaterThan(0);
+    expect((await fleet.client.get('warmPool', 'ci')).status).toMatchObject({ hits: 1, misses: 0 });
+    expect(await berth('run', '--from-pool', 'ci')).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('wait for jobs'),
+    });
+    await fleet.client.delete('job', 'warm');
+    await fleet.client.delete('warmPool', 'ci');
+  }, 120_000);
 });
 
 /** The name of the next instance of the pool that is created. */

@@ -138,6 +138,12 @@ describe('CommandDecoder', () => {
     fc.record({ kind: fc.constant('ack' as const), stream: fc.constantFrom(...runStreams), offset }),
     fc.record({ kind: fc.constant('ping' as const), nonce: fc.constant(nonce) }),
     fc.record({ kind: fc.constant('bye' as const), power: fc.constantFrom('off' as const, 'stay' as const) }),
+    fc.record({
+      kind: fc.constant('put' as const),
+      file: fc.constantFrom('env', 'script'),
+      how: fc.constantFrom('new' as const, 'more' as const),
+      text: fc.stringMatching(/^[a-z\\0-9]{1,40}$/),
+    }),
     fc.record({ kind: fc.constantFrom('go' as const, 'term' as const, 'kill' as const) }),
   );
 

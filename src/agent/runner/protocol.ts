@@ -6,6 +6,7 @@
 //
 //   agent   hello NONCE stdout stderr artifacts     what it has durably of each stream
 //   guest   welcome NONCE BOOT PHASE                and then all that it keeps beyond these offsets, in order, and what is new
+//   agent   put FILE new|more TEXT                  before `go`, to a guest that booted without a program: part of a file, octal escapes
 //   agent   go                                      once; a guest that has begun ignores it
 //   guest   data STREAM OFFSET LENGTH CHECK         kept in the guest until `ack STREAM OFFSET`
 //   guest   exit CODE                               after all of stdout and stderr; then the artifacts
@@ -38,6 +39,7 @@ export type GuestFrame =
 
 export type AgentCommand =
   | { readonly kind: 'hello'; readonly nonce: string; readonly offsets: StreamOffsets }
+  | { readonly kind: 'put'; readonly file: string; readonly how: 'new' | 'more'; readonly text: string }
   | { readonly kind: 'go' }
   | { readonly kind: 'ack'; readonly stream: RunStream; readonly offset: number }
   /** SIGTERM, SIGKILL to the program's group. */
@@ -50,6 +52,7 @@ export type AgentCommand =
 export const magic = 'berth1';
 export const dataBytesMax = 65_536;
 const headerBytesMax = 200;
+const commandBytesMax = 4_096;
 const nonce = /^[0-9a-f]{8,64}$/;
 const bootId = /^[0-9A-Za-z.-]{1,64}$/;
 const newline = 0x0a;
@@ -68,6 +71,8 @@ function wordsOf(command: AgentCommand): readonly (string | number)[] {
       return ['ping', command.nonce];
     case 'bye':
       return ['bye', command.power];
+    case 'put':
+      return ['put', command.file, command.how, command.text];
     default:
       return [command.kind];
   }
@@ -102,7 +107,7 @@ export class CommandDecoder {
 
   push(bytes: Uint8Array): AgentCommand[] {
     const lines = (this.#rest + Buffer.from(bytes).toString('latin1')).split('\n');
-    this.#rest = (lines.pop() ?? '').slice(-headerBytesMax);
+    this.#rest = (lines.pop() ?? '').slice(-commandBytesMax);
     return lines.map(commandOf).filter((command) => command !== undefined);
   }
 }
@@ -125,6 +130,10 @@ function commandOf(line: string): AgentCommand | undefined {
       return nonce.test(first) ? { kind, nonce: first } : undefined;
     case 'bye':
       return first === 'off' || first === 'stay' ? { kind, power: first } : undefined;
+    case 'put': {
+      const [how = '', text = ''] = more;
+      return how === 'new' || how === 'more' ? { kind, file: first, how, text } : undefined;
+    }
     case 'go':
     case 'term':
     case 'kill':

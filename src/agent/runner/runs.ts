@@ -11,10 +11,11 @@ import { DriverError } from '../host/driver-error.ts';
 import { lacksValues, valuesIn, withValues } from '../guests/secret-values.ts';
 import type { RunFiles } from './files/run-files.ts';
 import { bootstrapScript } from './guest/bootstrap.ts';
-import { runDiskEntries } from './guest/run-disk.ts';
+import { programFiles, runDiskEntries } from './guest/run-disk.ts';
 import type { SendPiece } from './keeper/keeper-options.ts';
 import { RunKeeper } from './keeper/run-keeper.ts';
 import { statusOfRun } from './keeper/run-status.ts';
+import { putCommands } from './put-files.ts';
 import { newRecord } from './keeper/run-record.ts';
 import { findRun, makeRun, type RunStore } from './keeper/run-store.ts';
 
@@ -103,6 +104,11 @@ export class Runs {
     // Output that comes before the values are known could not be masked: it waits in the guest.
     if (lacksValues(assigned)) return;
     this.#keeperOf(assigned)?.mask(valuesIn(assigned.secrets));
+    const { run, secrets } = assigned;
+    if (run?.warm !== undefined)
+      this.#keeperOf(assigned)?.give(run, () =>
+        putCommands(programFiles({ ...run, env: withValues(run.env, secrets) })),
+      );
     const same = guest?.incarnation === assigned.incarnation;
     this.#keeperOf(assigned)?.look(same ? guest : undefined, driver);
   }

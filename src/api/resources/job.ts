@@ -69,6 +69,13 @@ export const JobSpec = Type.Object(
     memoryMiB,
     diskGiB,
     driver: Type.Optional(Name),
+    warmPool: Type.Optional(
+      Type.String({
+        ...Name,
+        description:
+          'the first attempt claims a guest of this warm pool; when none is ready, and with a repository, an instance of its template is created',
+      }),
+    ),
     placement: Type.Optional(Type.Unsafe<Static<typeof placement>>({ ...placement })),
     script,
     repo,

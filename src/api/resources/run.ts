@@ -83,6 +83,12 @@ export const RunSpec = Type.Object(
       default: false,
       description: 'the guest stays up when the program fails; else it powers off when the program has ended',
     }),
+    warm: Type.Optional(
+      Type.Enum(['waiting', 'claimed'], {
+        description:
+          'set by warm pools. waiting: the guest boots before there is a program; claimed: it has got one since',
+      }),
+    ),
   },
   closed,
 );

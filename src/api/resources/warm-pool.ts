@@ -49,6 +49,11 @@ export const WarmPoolSpec = Type.Object(
       description: 'suspended: a guest is suspended once it is ready, and a claim resumes it',
     }),
     schedule: Type.Optional(WarmSchedule),
+    forJobs: Type.Optional(
+      Type.Boolean({
+        description: 'its guests wait for the program of a job, and only jobs claim them; default: false',
+      }),
+    ),
     budget: Type.Optional(
       Type.Unsafe<Static<typeof Amounts>>({
         ...Amounts,

@@ -43,6 +43,9 @@ export function claimFromPool(session: Session, options: ClaimOptions, command: 
         project,
         ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       }),
-    { NotFound: '"berth warm-pool ls" shows the warm pools', Conflict: 'without --warm-only an instance is created' },
+    {
+      NotFound: '"berth warm-pool ls" shows the warm pools',
+      ...(warmOnly ? { Conflict: 'without --warm-only an instance is created' } : {}),
+    },
   );
 }

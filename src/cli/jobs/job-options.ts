@@ -27,6 +27,7 @@ export interface JobOptions extends ImageCredentialOptions {
   readonly memory?: string;
   readonly disk?: string;
   readonly driver?: string;
+  readonly warmPool?: string;
   readonly env: readonly string[];
   readonly envSecret: readonly string[];
   readonly envFile: readonly string[];
@@ -56,6 +57,7 @@ export function withJobOptions(command: Command): Command {
     .option('-c, --cpus <count>', 'virtual CPUs')
     .option('-m, --memory <amount>', '512MiB, 1GiB')
     .option('-d, --disk <amount>', '10GiB; 0: as large as the image')
+    .option('--warm-pool <warm-pool>', 'claim a guest that is booted already: berth warm-pool ls')
     .option('--driver <driver>', 'only with this driver; berth driver ls shows them')
     .option(
       '-e, --env <name=value>',
@@ -149,13 +151,14 @@ function scriptOf(words: readonly string[]): string {
   return rest.length === 0 ? first : words.map(shellWord).join(' ');
 }
 
-function roomOf({ size, cpus, memory, disk, driver }: JobOptions): Partial<JobSpec> {
+function roomOf({ size, cpus, memory, disk, driver, warmPool }: JobOptions): Partial<JobSpec> {
   return {
     ...(size === undefined ? {} : { size }),
     ...(cpus === undefined ? {} : { cpus: parseInteger('--cpus', cpus, { min: 1, max: 1024 }) }),
     ...(memory === undefined ? {} : { memoryMiB: parseMemoryMiB(memory) }),
     ...(disk === undefined ? {} : { diskGiB: parseDiskGiB(disk) }),
     ...(driver === undefined ? {} : { driver }),
+    ...(warmPool === undefined ? {} : { warmPool }),
   };
 }
 

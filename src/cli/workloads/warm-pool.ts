@@ -30,6 +30,7 @@ export function warmPoolCommand(cli: Cli): Command {
 interface CreateOptions extends SpecOptions {
   readonly guests: string;
   readonly suspended?: true;
+  readonly forJobs?: true;
   readonly timeZone?: string;
   readonly window: readonly string[];
   readonly budget: readonly string[];
@@ -46,6 +47,7 @@ function createCommand(cli: Cli): Command {
   return command
     .option('--guests <count>', 'guests that are kept ready', '1')
     .option('--suspended', 'suspend them once they are ready; a claim resumes one')
+    .option('--for-jobs', 'its guests wait for the program of a job: berth job run --warm-pool')
     .option(
       '--window <window>',
       'another number at times, as cron names them: "10: 0 8 * * 1-5 to 0 18 * * 1-5"; may be repeated',
@@ -70,6 +72,7 @@ function createCommand(cli: Cli): Command {
         },
         size: parseInteger('--guests', options.guests, { min: 0, max: warmGuestsMax }),
         ...(suspended ? { state: 'suspended' } : {}),
+        ...(options.forJobs ? { forJobs: true } : {}),
         ...(schedule === undefined ? {} : { schedule }),
         ...(options.budget.length === 0 ? {} : { budget: Object.fromEntries(options.budget.map(amountOf)) }),
         ...(maxAge === undefined ? {} : { maxAgeMs: parseDurationMs('--max-age', maxAge) }),

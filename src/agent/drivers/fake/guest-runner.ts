@@ -112,6 +112,8 @@ export class GuestRunner {
     switch (command.kind) {
       case 'hello':
         return this.#welcome(command);
+      case 'put': // it plays a part of its own, whatever the files say
+        return;
       case 'go':
         if (life.phase !== 'new') return;
         life.phase = 'running';

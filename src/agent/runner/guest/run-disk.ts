@@ -13,12 +13,19 @@ export function runDiskEntries(run: ProgramToRun): Buffer {
   const files: readonly (readonly [string, string, number])[] = [
     [markerName, '', 0o600],
     ['runner.sh', runnerScript, 0o700],
-    ['settings', `program=${quoted(run.repo?.path ?? runPathDefault)}\n`, 0o600],
-    ['env', environmentOf(run), 0o600],
-    ['artifacts', run.artifacts.map((pattern) => `${pattern}\n`).join(''), 0o600],
-    ...(run.script === undefined ? [] : [['script', run.script, 0o600] as const]),
+    ...programFiles(run).map(([name, text]) => [name, text, 0o600] as const),
   ];
   return Buffer.concat(files.map(([name, text, mode]) => entry(name, Buffer.from(text), mode)));
+}
+
+/** What says which program is run, and how. */
+export function programFiles(run: ProgramToRun): readonly (readonly [name: string, text: string])[] {
+  return [
+    ['settings', `program=${quoted(run.repo?.path ?? runPathDefault)}\n`],
+    ['env', environmentOf(run)],
+    ['artifacts', run.artifacts.map((pattern) => `${pattern}\n`).join('')],
+    ...(run.script === undefined ? [] : [['script', run.script] as const]),
+  ];
 }
 
 /** Where the added files of the commit are to be: the prefix of their names. */

@@ -227,6 +227,14 @@ hello() {
   [ -z "$status" ] || say done "$status"
 }
 
+# A part of a file of the program, for a guest that booted without one.
+put() {
+  [ $phase = new ] || return 0
+  case $1 in settings | env | artifacts | script) ;; *) return 0 ;; esac
+  [ "$2" = more ] || : >"$here/$1"
+  printf '%b' "$3" >>"$here/$1"
+}
+
 go() {
   [ $phase = new ] || return 0
   phase=running
@@ -302,6 +310,7 @@ while :; do
     c)
       case $b in
         hello) hello "$c" $d $e $f ;;
+        put) put "$c" "$d" "$e" ;;
         go) go ;;
         ack) forget "$c" "$d" ;;
         term) signal TERM ;;

@@ -9,7 +9,7 @@ import type { RunSpec, RunStatus } from '../../../api/resources/run.ts';
 import { describeError } from '../../../base/log.ts';
 import { isOver, isUnfinished, isUp } from '../../guests/guest-state.ts';
 import type { Driver, Guest } from '../../drivers/driver.ts';
-import type { GuestFrame } from '../protocol.ts';
+import type { AgentCommand, GuestFrame } from '../protocol.ts';
 import { type Deadline, Deadlines } from './deadlines.ts';
 import type { KeeperOptions } from './keeper-options.ts';
 import { artifactsFlaw, type Loss, lossAt, lossOfGuest, stopFinishingMs, waitsMs } from './run-losses.ts';
@@ -25,7 +25,9 @@ type Welcome = Extract<GuestFrame, { kind: 'welcome' }>;
 export class RunKeeper {
   readonly #options: KeeperOptions;
   readonly #store: RunStore;
-  readonly #spec: RunSpec;
+  #spec: RunSpec;
+  /** The program, for a guest that booted without it. */
+  #program: () => readonly AgentCommand[] = () => [];
   readonly #output: RunOutput;
   readonly #connection: RunConnection;
   readonly #uploads: RunUploads;
@@ -72,10 +74,18 @@ export class RunKeeper {
     this.#output.mask(values);
   }
 
+  /** The guest booted before it had a program; now it has this one, unless it still waits. */
+  give(spec: RunSpec, program: () => readonly AgentCommand[]): void {
+    const comes = this.#spec.warm === 'waiting' && spec.warm === 'claimed';
+    this.#spec = spec;
+    if (spec.warm === 'claimed') this.#program = program;
+    if (comes) void this.#do(async () => this.#connection.hello());
+  }
+
   /** What its driver shows of the guest now. */
   look(guest: Guest | undefined, driver: Driver): void {
     this.#guest = guest;
-    const begins = isUp(guest) && this.#store.record.state === 'waiting';
+    const begins = isUp(guest) && this.#store.record.state === 'waiting' && this.#spec.warm !== 'waiting';
     if (begins && !this.#deadlines.has('begin')) this.#deadlines.set('begin', waitsMs.begin);
     if (isUp(guest)) this.#connection.open(driver);
     else this.#connection.pause();
@@ -176,6 +186,7 @@ export class RunKeeper {
     if (record.bootId !== undefined && record.bootId !== bootId)
       return this.#lost({ reason: 'GuestRestarted', message: 'the guest was restarted while its program ran' });
     this.#output.restart();
+    if (record.state === 'waiting' && this.#spec.warm === 'waiting') return;
     if (record.state === 'waiting') {
       log.info('a guest begins its program', { instance: instanceId });
       await this.#change({ state: 'running', bootId, startedAtMs: clock.nowMs() });
@@ -183,7 +194,8 @@ export class RunKeeper {
       this.#limit();
       this.#watchSilence();
     }
-    if (phase === 'new') this.#connection.say({ kind: 'go' });
+    if (phase === 'new')
+      for (const command of [...this.#program(), { kind: 'go' } as const]) this.#connection.say(command);
     if (this.#pressing !== undefined) this.#connection.say({ kind: this.#pressing });
   }
 

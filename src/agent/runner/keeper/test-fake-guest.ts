@@ -36,6 +36,8 @@ export class FakeRunner {
   #end: Duplex | undefined;
   begun = 0;
   readonly heard: string[] = [];
+  /** As they came, with escapes. */
+  readonly files: Record<string, string> = {};
   onBye: (power: 'off' | 'stay') => void = () => {};
 
   constructor(program: FakeProgram, bootId = 'boot-1') {
@@ -85,6 +87,9 @@ export class FakeRunner {
       case 'go':
         if (this.#phase === 'new') this.begun += 1;
         if (this.#phase === 'new') this.#phase = 'running';
+        break;
+      case 'put':
+        this.files[command.file] = (command.how === 'new' ? '' : (this.files[command.file] ?? '')) + command.text;
         break;
       case 'ack':
         this.#forget(command.stream, command.offset);

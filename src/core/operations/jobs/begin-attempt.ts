@@ -6,7 +6,9 @@ import { keys } from '../../state/keys.ts';
 import type { Plan } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import { createInstance } from '../instance.ts';
+import { counted } from '../warm-pools/claim.ts';
 import { attemptName, attemptSpec, imageWordOf, jobLabel, runsOnLabel } from './attempt.ts';
+import { claimForJob, poolAttemptSpec, poolOfJob } from './claimed-attempt.ts';
 
 /** As many earlier hosts are avoided; more could leave none. */
 const avoidedMax = 8;
@@ -18,18 +20,36 @@ interface Begun {
 }
 
 /** Throws `ApiError` as the create of an instance does: `QuotaExceeded` may pass, the others do not. */
-export function beginAttempt(snapshot: Snapshot, { metadata, spec, status }: Job, ctx: Context): Begun {
+export function beginAttempt(snapshot: Snapshot, job: Job, ctx: Context): Begun {
+  const { metadata, spec, status } = job;
   const number = status.attempt + 1;
-  const name = freeName(snapshot, metadata, number);
+  const labels = { ...metadata.labels, [jobLabel]: metadata.name, [runsOnLabel]: imageWordOf(spec) };
+  const pool = spec.warmPool === undefined ? undefined : poolOfJob(snapshot, metadata.project, spec);
+  // Later attempts go to other hosts, with a guest that is new.
+  const mayClaim = pool !== undefined && number === 1 && spec.repo === undefined;
+  const claimed = mayClaim ? claimForJob(snapshot, pool, job, labels, ctx) : undefined;
+  if (claimed) return begun(job, { changes: claimed.changes }, claimed.instance.metadata, ctx);
+  const avoided = failedHosts(status);
   const input = {
     project: metadata.project,
-    name,
-    labels: { ...metadata.labels, [jobLabel]: metadata.name, [runsOnLabel]: imageWordOf(spec) },
-    spec: attemptSpec(spec, failedHosts(status)),
+    name: freeName(snapshot, metadata, number),
+    labels,
+    spec: pool ? poolAttemptSpec(spec, pool.value, avoided) : attemptSpec(spec, avoided),
   };
   const { plan, key } = createInstance(snapshot, input, ctx);
   const created = plan.changes.find((change) => change.key === key)?.value;
-  const instanceId = created?.kind === 'instance' ? created.metadata.id : '';
+  const id = created?.kind === 'instance' ? created.metadata.id : '';
+  const missed = mayClaim ? [counted(pool, false)] : [];
+  return begun(job, { ...plan, changes: [...plan.changes, ...missed] }, { id, name: input.name }, ctx);
+}
+
+function begun(
+  { status }: Job,
+  plan: Plan,
+  { id: instanceId, name }: { readonly id: string; readonly name: string },
+  ctx: Context,
+): Begun {
+  const number = status.attempt + 1;
   const attempt = { number, instance: name, instanceId, createdAtMs: ctx.nowMs };
   const { retryAtMs: _retryAtMs, reason: _reason, message: _message, exitCode: _exitCode, ...kept } = status;
   return { plan, status: { ...kept, attempt: number, instance: name, attempts: [...status.attempts, attempt] } };

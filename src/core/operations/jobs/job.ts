@@ -15,12 +15,14 @@ import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreat
 import type { Decision } from '../decision.ts';
 import { existing } from '../replace.ts';
 import { attemptSpec, imageWordOf } from './attempt.ts';
+import { assertOfPool, poolAttemptSpec, poolOfJob } from './claimed-attempt.ts';
 import { assertRun } from './runnable.ts';
 
 /** `input.name` may be empty: then a free name is derived from the label. */
-export function createJob(snapshot: Snapshot, input: CreateInput<JobSpec>, ctx: Context): Decision {
-  const earlier = earlierCreate(snapshot, input, 'job');
+export function createJob(snapshot: Snapshot, given: CreateInput<JobSpec>, ctx: Context): Decision {
+  const earlier = earlierCreate(snapshot, given, 'job');
   if (earlier) return earlier;
+  const input = { ...given, spec: withImageOfPool(snapshot, given) };
   assertRunnable(snapshot, input);
   const name = input.name || freeName(snapshot, input.project, imageWordOf(input.spec), ctx);
   const key = keys.job(input.project, name);
@@ -38,13 +40,23 @@ export function createJob(snapshot: Snapshot, input: CreateInput<JobSpec>, ctx: 
       changes: [
         { key, ifRevision: 0, value: job },
         ...supersede(snapshot, job, ctx),
-        ...rememberCreate(input, 'job', { key, id }, ctx),
+        ...rememberCreate(given, 'job', { key, id }, ctx),
         eventChange(job, { reason: 'Accepted', message: 'waiting in the queue' }, ctx),
       ],
     },
     key,
     changed: true,
   };
+}
+
+/** Throws `InvalidRequest` naming the field. */
+function withImageOfPool(snapshot: Snapshot, { project, spec }: CreateInput<JobSpec>): JobSpec {
+  if (spec.warmPool === undefined) return spec;
+  const { value } = poolOfJob(snapshot, project, spec);
+  assertOfPool(spec, value);
+  return spec.image === undefined && spec.label === undefined
+    ? { ...spec, image: value.spec.template.spec.image }
+    : spec;
 }
 
 /** Throws `InvalidRequest` naming the field. */
@@ -71,7 +83,8 @@ function assertRunnable(snapshot: Snapshot, { project, labels, spec }: CreateInp
       { field },
     );
   assertSecretsExist(snapshot, project, spec);
-  const attempt = attemptSpec(spec);
+  const attempt =
+    spec.warmPool === undefined ? attemptSpec(spec) : poolAttemptSpec(spec, poolOfJob(snapshot, project, spec).value);
   try {
     assertAskable(snapshot, { project, labels, spec: attempt });
     assertRun(snapshot, attempt);

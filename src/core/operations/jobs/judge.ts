@@ -86,7 +86,8 @@ function judgeRunning({ spec, status }: Job, instance: Instance, nowMs: number):
   const { runningAtMs = nowMs, guest } = instance.status;
   const run = guest?.run;
   if (run === undefined || run.state === 'waiting')
-    return until('Booting', runningAtMs + limits.booting, nowMs, {
+    // A guest of a warm pool has run for long before it got the program.
+    return until('Booting', Math.max(runningAtMs, instance.status.claimed?.atMs ?? 0) + limits.booting, nowMs, {
       reason: 'BootTimeout',
       message: `the guest did not begin the program within ${limits.booting / 60_000} minutes of its start; its console may say why`,
     });

@@ -8,7 +8,7 @@ import type { Snapshot } from '../../state/snapshot.ts';
 /** Throws `InvalidRequest` naming the field. */
 export function assertRun(snapshot: Snapshot, { image: word, run, userData }: InstanceSpec): void {
   if (run === undefined) return;
-  if (run.script === undefined && run.repo === undefined)
+  if (run.warm !== 'waiting' && run.script === undefined && run.repo === undefined)
     throw invalid('spec.run.script', 'a run needs a script, or a repository with one');
   if (userData !== '')
     throw invalid(

@@ -36,6 +36,11 @@ export function claimWarmGuest(snapshot: Snapshot, input: ClaimInput, ctx: Conte
   const pool = existing(snapshot, 'warmPool', keys.warmPool(input.project, input.name));
   if (pool.value.metadata.deletionRequestedAtMs !== undefined)
     throw new ApiError('Conflict', `warm pool "${input.name}" is being deleted`);
+  if (pool.value.spec.forJobs)
+    throw new ApiError(
+      'Conflict',
+      `the guests of warm pool "${input.name}" wait for jobs: a job names it in spec.warmPool`,
+    );
   const { ttlMs, expiresAtMs } = input.spec;
   assertLifetime(input.spec, { createdAtMs: ctx.nowMs, nowMs: ctx.nowMs });
   const endMs = expiresAtMs ?? (ttlMs === undefined ? undefined : ctx.nowMs + ttlMs);
@@ -119,7 +124,7 @@ function createdCold(snapshot: Snapshot, pool: WarmPool, { input, endMs }: Wante
   return { changes, key, id };
 }
 
-function counted({ key, revision, value }: Entry<WarmPool>, hit: boolean): Change {
+export function counted({ key, revision, value }: Entry<WarmPool>, hit: boolean): Change {
   const { hits, misses } = value.status;
   const status = { ...value.status, ...(hit ? { hits: hits + 1 } : { misses: misses + 1 }) };
   return { key, ifRevision: revision, value: { ...value, status } };

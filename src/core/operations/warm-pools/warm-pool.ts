@@ -120,6 +120,12 @@ export function newWarmGuest(snapshot: Snapshot, pool: WarmPool, ctx: Context): 
   });
 }
 
+/** Its guest boots, and waits for the program of a job. */
+const waitingRun = {
+  ...{ env: {}, artifacts: [], timeLimitMs: 3_600_000, graceMs: 10_000, holdOnFailure: false },
+  warm: 'waiting' as const,
+};
+
 /** An instance of the present template. */
 export function warmInput(snapshot: Snapshot, { metadata, spec }: WarmPool, ctx: Context) {
   const { project, name } = metadata;
@@ -128,7 +134,7 @@ export function warmInput(snapshot: Snapshot, { metadata, spec }: WarmPool, ctx:
     project,
     name: freeCopyName(snapshot, { project, stem: name }, ctx),
     labels: { ...template.labels, [warmPoolLabel]: name },
-    spec: template.spec,
+    spec: spec.forJobs ? { ...template.spec, run: waitingRun } : template.spec,
   };
 }
 
@@ -148,5 +154,6 @@ function assertWarmPool(snapshot: Snapshot, input: WarmPoolInput, ctx: Context):
   if (spec.placement.task !== undefined) refuse('placement.task', 'a task is taken over by one instance');
   for (const field of ['ttlMs', 'expiresAtMs', 'protected'] as const)
     if (spec[field] !== undefined) refuse(field, 'it counts from the claim; give it there');
-  assertInstanceTemplate(snapshot, { project: input.project, name: input.name, template }, ctx);
+  const asMade = input.spec.forJobs ? { ...template, spec: { ...spec, run: waitingRun } } : template;
+  assertInstanceTemplate(snapshot, { project: input.project, name: input.name, template: asMade }, ctx);
 }
