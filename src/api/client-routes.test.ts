@@ -19,6 +19,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   workloadEndpoints: ({ workloadEndpoints }) => workloadEndpoints('w', { project: 'p' }),
   claimWarmGuest: ({ claimWarmGuest }) => claimWarmGuest('w', {}, { project: 'p', idempotencyKey: 'k' }),
   dryRun: ({ dryRun }) => dryRun('size', body),
+  dryRunOfDelete: ({ dryRunOfDelete }) => dryRunOfDelete('pool', 'p1'),
   dryRunOfChange: ({ dryRunOfChange }) => dryRunOfChange('pool', 'p1', body),
   createInstances: ({ createInstances }) => createInstances([body]),
   replace: ({ replace }) => replace('pool', 'p1', body),

@@ -10,7 +10,9 @@ import { CandidateQuestion, Candidates } from './candidates.ts';
 import { Capacity, CapacityQuestion } from './capacity.ts';
 import { errorSchema } from './error-schema.ts';
 import { Explanation, ReasonExplanation } from './explanation.ts';
+import { ChangeEffect, Effects } from './plans/effects.ts';
 import { DrainAnswer, DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival } from './plans/host-plan.ts';
+import { isUsedKind } from './plans/used-kinds.ts';
 import { QueueList } from './queue.ts';
 import { Check, Checks } from './resources/check.ts';
 import { Container } from './resources/container.ts';
@@ -52,6 +54,7 @@ const named: Readonly<Record<string, TSchema>> = {
   Gpus: InstanceSpec.properties.gpus,
   ...{ Explanation, ReasonExplanation, Ticket, TicketRequest, VerifyRequest, VerifyReport, Finding, QueueList },
   ...{ AskSpec, Candidates, CandidateQuestion, Capacity, CapacityQuestion, UsagePage, HostProviders, ProjectUsage },
+  ...{ ChangeEffect, Effects },
   ...{ DrainAnswer, DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival },
   ...{ NewInstanceBatch, InstanceBatch, ReceivedImage, StartAgain },
   ...Object.fromEntries(
@@ -63,13 +66,14 @@ function ofKinds(): Record<string, TSchema> {
   const all: Record<string, TSchema> = {};
   for (const { kind, spec, status } of Object.values(resourceDefinitions)) {
     const name = titleOf(kind);
-    const { resource, planned, list, change, created, replaced } = resourceSchemas[kind];
+    const { resource, planned, affecting, list, change, created, replaced } = resourceSchemas[kind];
     all[name] = resource;
     all[`${name}Spec`] = spec;
     all[`${name}List`] = list;
     all[`${name}Change`] = change;
     all[`New${name}`] = created;
     all[`Changed${name}`] = replaced;
+    if (isUsedKind(kind)) all[`Affecting${name}`] = affecting;
     if (planned !== resource) all[`Planned${name}`] = planned;
     if (Object.keys(status['properties']).length > 0) all[`${name}Status`] = status;
   }

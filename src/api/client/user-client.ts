@@ -8,6 +8,7 @@ import type { AuditLogCheck, AuditLogPage } from '../audit/audit-log.ts';
 import type { VerifyReport, VerifyRequest } from '../verify.ts';
 import type { Candidates } from '../candidates.ts';
 import type { Capacity } from '../capacity.ts';
+import type { Effects } from '../plans/effects.ts';
 import type { DrainAnswer, DrainOptions, HostDrain } from '../plans/host-plan.ts';
 import type { QueueList } from '../queue.ts';
 import type { DeadLetter } from '../dead-letter.ts';
@@ -148,10 +149,18 @@ function resourceCalls(json: Json) {
       kind: K,
       name: string,
       body: ChangedResource<Partial<ResourceByKind[K]['spec']>>,
-    ): Promise<ResourceByKind[K]> => {
+    ): Promise<ResourceByKind[K] & { readonly effects?: Effects }> => {
       const project = body.metadata?.project;
       return json(pathOf(kind, name), { method: 'PUT', body, query: { project, dryRun: true }, repeatable: true });
     },
+
+    /** What it is, and for a pool, an image, a size or a group what its deletion would affect. */
+    dryRunOfDelete: <K extends Kind>(
+      kind: K,
+      name: string,
+      query: { project?: string } = {},
+    ): Promise<ResourceByKind[K] & { readonly effects?: Effects }> =>
+      json(pathOf(kind, name), { method: 'DELETE', query: { ...query, dryRun: true }, repeatable: true }),
 
     /** At most 1,000 at once, in order: each is created or refused separately. With a key, item i has the key `<key>/<i>`. */
     createInstances: (
@@ -182,7 +191,7 @@ function resourceCalls(json: Json) {
     delete: <K extends Kind>(
       kind: K,
       name: string,
-      query: { project?: string; ifRevision?: number; force?: boolean } = {},
+      query: { project?: string; ifRevision?: number; force?: boolean; apply?: string } = {},
     ): Promise<ResourceByKind[K]> => json(pathOf(kind, name), { method: 'DELETE', query }),
   };
 }

@@ -59,6 +59,14 @@ export const queryParameters = {
   force: Type.Boolean({ default: false, description: 'even if instances have allocations on it' }),
   dryRun: Type.Boolean({ default: false, description: 'create nothing: answer with the result' }),
   dryRunOfChange: Type.Boolean({ default: false, description: 'change nothing: answer with the result' }),
+  dryRunOfDelete: Type.Boolean({ default: false, description: 'delete nothing: answer with what it would affect' }),
+  applyEffects: Type.Optional(
+    Type.String({
+      minLength: 8,
+      maxLength: 64,
+      description: 'the hash of the effects that a dry run showed: needed for what is in use',
+    }),
+  ),
   // The requirements of a consumer, in a query string.
   size: optionalText('a named amount of resources'),
   cpus: Type.Optional(amount('virtual CPUs')),

@@ -2,6 +2,7 @@
 
 import { type TSchema, Type } from 'typebox';
 import { Explanation } from '../explanation.ts';
+import { Effects } from '../plans/effects.ts';
 import { type Kind, resourceDefinitions } from '../resources/index.ts';
 import { Labels, Metadata, Name, type ResourceDefinition } from '../resources/metadata.ts';
 
@@ -15,6 +16,8 @@ export interface ResourceSchemas {
   readonly change: TSchema;
   /** In the response to a dry run. */
   readonly planned: TSchema;
+  /** In the response to a dry run of a change or a deletion. */
+  readonly affecting: TSchema;
   /** In a create or replace request. */
   readonly created: TSchema;
   readonly replaced: TSchema;
@@ -76,6 +79,7 @@ function schemasOf(definition: ResourceDefinition): ResourceSchemas {
   const resource = Type.Object(fields, { description: definition.description });
   return {
     resource,
+    affecting: Type.Object({ ...fields, effects: Type.Optional(Effects) }, { description: definition.description }),
     planned: kind === 'instance' ? Type.Object({ ...fields, explanation: Type.Optional(Explanation) }) : resource,
     list: Type.Object({
       items: Type.Array(resource),

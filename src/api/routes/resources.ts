@@ -3,6 +3,7 @@
 import { Type } from 'typebox';
 import { type Kind, resourceDefinitions } from '../resources/index.ts';
 import type { ResourceDefinition } from '../resources/metadata.ts';
+import { isUsedKind } from '../plans/used-kinds.ts';
 import { queryParameters } from './parameters.ts';
 import { resourceSchemas } from './resource-schemas.ts';
 import { json, needs, route, type RouteDefinition } from './route.ts';
@@ -37,6 +38,7 @@ export function resourceRoutes(kind: Kind) {
   /** A fleet operator sees where they are, and no more. */
   const placement = seenByPlace.has(kind) ? (['read-placement'] as const) : [];
   const power = kind === 'instance' ? (['power'] as const) : kind === 'host' ? (['drain'] as const) : [];
+  const withEffects = isUsedKind(kind);
   /** Accepted everywhere, documented only where they have an effect. */
   const undocumented = (...names: readonly (string | false)[]): readonly string[] =>
     [definition.scope === 'fleet' && 'project', ...names].filter((each) => each !== false);
@@ -112,7 +114,7 @@ export function resourceRoutes(kind: Kind) {
       undocumented: undocumented(),
       body: schemas.replaced,
       bodyCheckedByHandler: true, // a resource may be sent back as it was read
-      answers: { 200: json(schemas.resource) },
+      answers: { 200: json(withEffects ? schemas.affecting : schemas.resource) },
       errors: ['NotFound', 'RevisionMismatch', 'Conflict', 'StoreFull'],
     }),
     delete: route({
@@ -123,9 +125,15 @@ export function resourceRoutes(kind: Kind) {
       path: single,
       access: needs(kind, 'delete'),
       summary: 'Delete one',
-      query: { project, ifRevision: queryParameters.ifRevision, force: queryParameters.force },
-      undocumented: undocumented(kind !== 'host' && 'force'),
-      answers: { 200: json(schemas.resource) },
+      query: {
+        project,
+        ifRevision: queryParameters.ifRevision,
+        force: queryParameters.force,
+        dryRun: queryParameters.dryRunOfDelete,
+        apply: queryParameters.applyEffects,
+      },
+      undocumented: undocumented(kind !== 'host' && 'force', !withEffects && 'dryRun', !withEffects && 'apply'),
+      answers: { 200: json(withEffects ? schemas.affecting : schemas.resource) },
       errors: ['NotFound', 'RevisionMismatch', 'Conflict'],
     }),
   } as const;

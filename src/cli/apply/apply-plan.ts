@@ -2,6 +2,8 @@
 
 import { ApiError } from '../../api/errors.ts';
 import { type AnyResource, type Kind, resourceDefinitions } from '../../api/resources/index.ts';
+import type { Effects } from '../../api/plans/effects.ts';
+import { isUsedKind } from '../../api/plans/used-kinds.ts';
 import { listAll } from '../print/follow.ts';
 import type { Session } from '../session.ts';
 import { inOrder } from './apply-order.ts';
@@ -18,6 +20,8 @@ export interface Change {
   readonly wanted?: WantedResource;
   /** What it is now; absent for what is created. */
   readonly current?: AnyResource;
+  /** Of a change or a deletion: what would no longer fit. */
+  readonly effects?: Effects;
   /** It names something that is created before it: the server checks it then. */
   readonly checkedLater?: true;
 }
@@ -68,12 +72,17 @@ async function changeOf(session: Session, wanted: WantedResource): Promise<Chang
     const planned: AnyResource = await client.dryRun(kind, body);
     return { ...created(wanted), fields: namedFields(wanted, planned) };
   }
-  const planned: AnyResource = await client.dryRunOfChange(kind, name, {
+  const planned: AnyResource & { readonly effects?: Effects } = await client.dryRunOfChange(kind, name, {
     metadata: { ...(project === '' ? {} : { project }), labels },
     spec,
   });
   const fields = changedFields(current, planned);
-  return { action: fields.length > 0 ? 'change' : 'none', kind, name, project, fields, wanted, current };
+  const action = fields.length > 0 ? 'change' : 'none';
+  return { action, kind, name, project, fields, wanted, current, ...effectsOf(planned) };
+}
+
+function effectsOf({ effects }: { readonly effects?: Effects }): { readonly effects?: Effects } {
+  return effects && effects.count > 0 ? { effects } : {};
 }
 
 async function currentOf(
@@ -132,7 +141,10 @@ async function pruned(
     for (const current of items) {
       const { name, deletionRequestedAtMs } = current.metadata;
       if (kept.has(`${kind}/${project}/${name}`) || deletionRequestedAtMs !== undefined) continue;
-      changes.push({ action: 'delete', kind, name, project, fields: [], current });
+      const affecting = isUsedKind(kind)
+        ? await session.client.dryRunOfDelete(kind, name, project === '' ? {} : { project })
+        : {};
+      changes.push({ action: 'delete', kind, name, project, fields: [], current, ...effectsOf(affecting) });
     }
   }
   return inOrder(changes).toReversed();

@@ -114,12 +114,13 @@ async function apply(cli: Cli, session: Session, plan: ApplyPlan, { output }: Ap
 
 async function print(cli: Cli, output: Format, plan: ApplyPlan, { applied }: { applied: boolean }): Promise<void> {
   if (output === 'json' || output === 'yaml') {
-    const changes = plan.changes.map(({ action, kind, project, name, fields }) => ({
+    const changes = plan.changes.map(({ action, kind, project, name, fields, effects }) => ({
       action,
       kind,
       ...(project === '' ? {} : { project }),
       name,
       fields,
+      ...(effects ? { effects } : {}),
     }));
     return printValue(cli, output, { applied, changes });
   }

@@ -1,5 +1,6 @@
 // A plan for people: a line for each resource, and below it the fields that change.
 
+import type { Effects } from '../../api/plans/effects.ts';
 import type { Colours } from '../print/output.ts';
 import { visible } from '../print/terminal.ts';
 import type { ApplyPlan, Change } from './apply-plan.ts';
@@ -7,6 +8,7 @@ import type { FieldChange } from './field-changes.ts';
 
 const signs = { create: '+', change: '~', delete: '-', none: '=' } as const;
 const longestValue = 80;
+const effectsMax = 10;
 
 export function planLines({ changes }: ApplyPlan, colours: Colours, { applied }: { applied: boolean }): string[] {
   const lines = changes.filter(({ action }) => action !== 'none').flatMap((change) => linesOf(change, colours));
@@ -16,11 +18,22 @@ export function planLines({ changes }: ApplyPlan, colours: Colours, { applied }:
 function linesOf(change: Change, colours: Colours): string[] {
   const paint = { create: colours.green, change: colours.yellow, delete: colours.red, none: String }[change.action];
   const later = change.checkedLater ? '  (checked when what it names exists)' : '';
-  return [paint(`${signs[change.action]} ${nameOf(change)}`) + later, ...change.fields.map(fieldLine)];
+  return [
+    paint(`${signs[change.action]} ${nameOf(change)}`) + later,
+    ...change.fields.map(fieldLine),
+    ...effectLines(change.effects),
+  ];
+}
+
+function effectLines(effects: Effects | undefined): string[] {
+  if (!effects) return [];
+  const { affected, count } = effects;
+  const shown = affected.slice(0, effectsMax).map((each) => visible(`    ! ${nameOf(each)}: ${each.message}`));
+  return count > shown.length ? [...shown, `    ! and ${count - shown.length} more`] : shown;
 }
 
 /** `volume web/data` */
-export function nameOf({ kind, project, name }: Pick<Change, 'kind' | 'project' | 'name'>): string {
+export function nameOf({ kind, project, name }: Record<'kind' | 'project' | 'name', string>): string {
   return visible(`${kind} ${project === '' || project === 'default' ? '' : `${project}/`}${name}`);
 }
 

@@ -11,7 +11,7 @@ import { kindViews } from '../kinds.ts';
 import { parseMaxPerHost, parseSpread } from '../options/neighbour-options.ts';
 import { type Column, type Format, printList } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
-import { forEachName, joined } from '../instances/rm.ts';
+import { removeUsed } from './remove-used.ts';
 import { openSession } from '../session.ts';
 
 interface CreateOptions {
@@ -102,17 +102,10 @@ function parseRule(flag: string, text: string): GroupRule {
 }
 
 function rmCommand(cli: Cli): Command {
-  return new Command('rm')
-    .description('Remove empty placement groups')
-    .argument('<group...>')
-    .action(async (names: readonly string[], _options: unknown, command: Command) => {
-      const { client, project } = await openSession(cli, command);
-      const failures = await forEachName(cli, names, async (name) => {
-        await attempting(`remove placement group "${name}"`, () => client.delete('group', name, { project }), {
-          NotFound: '"berth group ls" shows the placement groups',
-        });
-        cli.stdout.write(`${name} removed\n`);
-      });
-      if (failures.length > 0) throw joined(failures, names.length);
-    });
+  const command = new Command('rm').description('Remove empty placement groups').argument('<group...>');
+  return removeUsed(cli, command, {
+    kind: 'group',
+    word: 'placement group',
+    advice: { NotFound: '"berth group ls" shows the placement groups' },
+  });
 }

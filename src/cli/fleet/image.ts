@@ -21,6 +21,7 @@ import { outputOption } from '../print/output-option.ts';
 import { startProgress } from '../print/progress.ts';
 import { replace } from '../replace.ts';
 import { forEachName, joined } from '../instances/rm.ts';
+import { removeUsed } from './remove-used.ts';
 import { openSession, type Session } from '../session.ts';
 import { bytes, collect, parseDurationMs, parseInteger, parseLabels, seconds } from '../options/units.ts';
 
@@ -460,15 +461,8 @@ async function printCached(cli: Cli, output: Format, images: readonly Image[], h
 }
 
 function rmCommand(cli: Cli): Command {
-  return new Command('rm')
+  const command = new Command('rm')
     .description('Remove images; running instances are not affected')
-    .argument('<image...>')
-    .action(async (names: readonly string[], _options: unknown, command: Command) => {
-      const { client } = await openSession(cli, command);
-      const failures = await forEachName(cli, names, async (name) => {
-        await attempting(`remove image "${name}"`, () => client.delete('image', name), advice);
-        cli.stdout.write(`${name} removed\n`);
-      });
-      if (failures.length > 0) throw joined(failures, names.length);
-    });
+    .argument('<image...>');
+  return removeUsed(cli, command, { kind: 'image', word: 'image', advice: advice });
 }

@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import { OnHostLoss, onHostLossHelp } from '../../api/resources/host-state.ts';
 import type { PoolSpec } from '../../api/resources/pool.ts';
+import type { UserClient } from '../../api/client/user-client.ts';
 import { profileNames } from '../../api/resources/profile.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, usageError } from '../exit-codes.ts';
@@ -10,11 +11,11 @@ import { listAll } from '../print/follow.ts';
 import { parseWeights } from '../options/host-options.ts';
 import { parseRatio } from './host-set.ts';
 import { kindViews } from '../kinds.ts';
-import { type Format, printList } from '../print/output.ts';
+import { type Format, printList, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
 import { oneOf } from '../options/place-options.ts';
 import { replace } from '../replace.ts';
-import { forEachName, joined } from '../instances/rm.ts';
+import { effectLines, removeUsed } from './remove-used.ts';
 import { openSession } from '../session.ts';
 import { collect, parseInteger, parseMemoryMiB } from '../options/units.ts';
 
@@ -95,18 +96,48 @@ function setCommand(cli: Cli): Command {
     new Command('set').description(
       'Change a pool; "none" removes a profile, a ratio, a rule or a default; SCORE= removes a weight, CLASS= a limit',
     ),
-  ).action(async (name: string, options: PoolOptions, command: Command) => {
-    if (Object.values(options).every((value) => Array.isArray(value) && value.length === 0))
-      throw usageError(`no change of pool "${name}" is given`, '"berth pool set --help" shows the options');
-    const { client } = await openSession(cli, command);
-    await attempting(
-      `change pool "${name}"`,
-      () => replace(client, { kind: 'pool', name, change: ({ spec }) => changed(spec, options) }),
-      { NotFound: '"berth pool ls" shows the pools' },
-    );
-    cli.stdout.write(`pool ${name} changed\n`);
-  });
+  )
+    .option('--dry-run', 'change nothing: show what would no longer fit')
+    .addOption(outputOption('value'))
+    .action(async (name: string, given: PoolOptions & { dryRun?: true; output: Format }, command: Command) => {
+      const { dryRun, output, ...options } = given;
+      if (Object.values(options).every((value) => Array.isArray(value) && value.length === 0))
+        throw usageError(`no change of pool "${name}" is given`, '"berth pool set --help" shows the options');
+      const { client } = await openSession(cli, command);
+      if (dryRun)
+        return attempting(
+          `change pool "${name}"`,
+          () => showPoolEffects(cli, client, { name, options, output }),
+          advice,
+        );
+      await attempting(
+        `change pool "${name}"`,
+        () => replace(client, { kind: 'pool', name, change: ({ spec }) => changed(spec, options) }),
+        advice,
+      );
+      cli.stdout.write(`pool ${name} changed\n`);
+    });
 }
+
+interface Asked {
+  readonly name: string;
+  readonly options: PoolOptions;
+  readonly output: Format;
+}
+
+async function showPoolEffects(cli: Cli, client: UserClient, { name, options, output }: Asked): Promise<void> {
+  const { metadata, spec } = await client.get('pool', name);
+  const { effects } = await client.dryRunOfChange('pool', name, {
+    metadata: { labels: metadata.labels },
+    spec: changed(spec, options),
+  });
+  if (!effects) return;
+  if (output === 'json' || output === 'yaml') return printValue(cli, output, effects);
+  const lines = effects.count === 0 ? [`everything still fits pool ${name}`] : effectLines(cli, effects);
+  cli.stdout.write(`${lines.join('\n')}\n`);
+}
+
+const advice = { NotFound: '"berth pool ls" shows the pools' } as const;
 
 function changed(before: PoolSpec, options: PoolOptions): PoolSpec {
   const { profile: _profile, weights: _weights, defaults: _defaults, onHostLoss: _loss, ...others } = before;
@@ -175,17 +206,6 @@ function unlessNone<T>(text: string | undefined, before: T | undefined, parse: (
 }
 
 function rmCommand(cli: Cli): Command {
-  return new Command('rm')
-    .description('Remove pools; their hosts stay')
-    .argument('<pool...>')
-    .action(async (names: readonly string[], _options: unknown, command: Command) => {
-      const { client } = await openSession(cli, command);
-      const failures = await forEachName(cli, names, async (name) => {
-        await attempting(`remove pool "${name}"`, () => client.delete('pool', name), {
-          NotFound: '"berth pool ls" shows the pools',
-        });
-        cli.stdout.write(`${name} removed\n`);
-      });
-      if (failures.length > 0) throw joined(failures, names.length);
-    });
+  const command = new Command('rm').description('Remove pools; their hosts stay').argument('<pool...>');
+  return removeUsed(cli, command, { kind: 'pool', word: 'pool', advice });
 }

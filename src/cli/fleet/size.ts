@@ -7,7 +7,7 @@ import { listAll } from '../print/follow.ts';
 import { kindViews } from '../kinds.ts';
 import { type Format, printList } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
-import { forEachName, joined } from '../instances/rm.ts';
+import { removeUsed } from './remove-used.ts';
 import { openSession } from '../session.ts';
 import { parseDiskGiB, parseInteger, parseMemoryMiB } from '../options/units.ts';
 
@@ -55,17 +55,10 @@ function createCommand(cli: Cli): Command {
 }
 
 function rmCommand(cli: Cli): Command {
-  return new Command('rm')
-    .description('Remove sizes; instances keep their resources')
-    .argument('<size...>')
-    .action(async (names: readonly string[], _options: unknown, command: Command) => {
-      const { client } = await openSession(cli, command);
-      const failures = await forEachName(cli, names, async (name) => {
-        await attempting(`remove size "${name}"`, () => client.delete('size', name), {
-          NotFound: '"berth size ls" shows the sizes',
-        });
-        cli.stdout.write(`${name} removed\n`);
-      });
-      if (failures.length > 0) throw joined(failures, names.length);
-    });
+  const command = new Command('rm').description('Remove sizes; instances keep their resources').argument('<size...>');
+  return removeUsed(cli, command, {
+    kind: 'size',
+    word: 'size',
+    advice: { NotFound: '"berth size ls" shows the sizes' },
+  });
 }

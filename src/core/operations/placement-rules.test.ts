@@ -157,7 +157,7 @@ describe('placement groups', () => {
     commitPlan(cache, replacePlainResource(cache, 'group', input({ maxPerHost: 3 })).plan);
     const made = cache.get('group', 'groups/default/g')?.value;
     expect(made).toMatchObject({ metadata: { generation: 2 }, spec: { maxPerHost: 3 } });
-    commitPlan(cache, deletePlainResource(cache, 'group', { project: 'default', name: 'g' }).plan);
+    commitPlan(cache, deletePlainResource(cache, 'group', { project: 'default', name: 'g' }, testContext()).plan);
     expect(cache.get('group', 'groups/default/g')).toBeUndefined();
   });
 
@@ -166,15 +166,17 @@ describe('placement groups', () => {
     commitPlan(cache, createPlainResource(cache, 'group', input({}), testContext()).plan);
     const other = { ...input({ maxPerHost: 1 }), project: 'ci' };
     commitPlan(cache, createPlainResource(cache, 'group', other, testContext()).plan);
-    commitPlan(cache, deletePlainResource(cache, 'group', { project: 'default', name: 'g' }).plan);
+    commitPlan(cache, deletePlainResource(cache, 'group', { project: 'default', name: 'g' }, testContext()).plan);
     expect(cache.get('group', 'groups/ci/g')?.value.spec).toMatchObject({ maxPerHost: 1 });
-    expect(() => deletePlainResource(cache, 'group', { project: 'default', name: 'g' })).toThrow('there is no group');
+    expect(() => deletePlainResource(cache, 'group', { project: 'default', name: 'g' }, testContext())).toThrow(
+      'there is no group',
+    );
   });
 
   it('stay while instances name them', () => {
     const cache = testCache([testGroup('g')]);
     addRecord(cache, testInstance('web', { placement: { group: 'g' } }));
-    expect(() => deletePlainResource(cache, 'group', { project: 'default', name: 'g' })).toThrow(
+    expect(() => deletePlainResource(cache, 'group', { project: 'default', name: 'g' }, testContext())).toThrow(
       'placement group "g" has one instance (web); remove them first',
     );
   });

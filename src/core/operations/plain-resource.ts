@@ -12,6 +12,7 @@ import type { Pool } from '../../api/resources/pool.ts';
 import type { Project } from '../../api/resources/project.ts';
 import type { Role } from '../../api/resources/role.ts';
 import type { Size } from '../../api/resources/size.ts';
+import { effectsOf, isUsed, type UsedResource } from '../plans/effects/effects.ts';
 import { assertBinding, assertRoleName, assertRoleUnused } from './access/role-rules.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
 import { schemaVersion } from '../state/upgrade.ts';
@@ -127,21 +128,48 @@ export function changedPlainResource<K extends PlainKind>(
   return join[kind]({ schemaVersion, metadata: replaced, status: {} }, wanted.spec);
 }
 
+export interface PlainDeletion {
+  readonly project: string;
+  readonly name: string;
+  readonly ifRevision?: number;
+  /** The hash of the effects that the caller accepts. */
+  readonly apply?: string;
+}
+
 /**
- * A pool with hosts, or an image or size that waiting instances use, may be deleted: the instances then say so. Throws
- * `Conflict` for a placement group while instances name it: without its rules they could not be placed again.
+ * Throws `Conflict` for a pool, an image or a size in use, unless the caller accepts the effects by their hash; always for a placement group
+ * while instances name it: without its rules they could not be placed again.
  */
 export function deletePlainResource(
   snapshot: Snapshot,
   kind: PlainKind,
-  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
+  input: PlainDeletion,
+  ctx: Pick<Context, 'policy'>,
 ): Decision {
   const key = keyOf[kind](input);
   const entry = existing(snapshot, kind, key, input.ifRevision);
   if (kind === 'group') assertNoMembers(snapshot, input);
+  else if (isUsed(entry.value)) assertAccepted(snapshot, entry.value, input.apply, ctx);
   if (kind === 'role') assertRoleUnused(snapshot, input.name);
   const plan: Plan = { changes: [{ key, ifRevision: entry.revision, value: null }] };
   return { plan, key, changed: true };
+}
+
+function assertAccepted(
+  snapshot: Snapshot,
+  before: UsedResource,
+  apply: string | undefined,
+  { policy }: Pick<Context, 'policy'>,
+): void {
+  const { hash, count } = effectsOf(snapshot, { before, after: undefined }, policy);
+  if (apply === undefined ? count === 0 : apply === hash) return;
+  const { kind, metadata } = before;
+  const what = `${kind} "${metadata.name}"`;
+  const message =
+    apply === undefined
+      ? `${what} is in use: its deletion affects ${count === 1 ? 'one resource' : `${count} resources`}`
+      : `what the deletion of ${what} affects is no longer as it was shown; look at it again`;
+  throw new ApiError('Conflict', message, { field: 'apply', details: { hash, count } });
 }
 
 function assertNoMembers(

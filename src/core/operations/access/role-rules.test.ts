@@ -79,10 +79,10 @@ describe('a role', () => {
     ['editor', 'binding "own", token "editor" would lose it'],
     ['used', 'token "holder" would lose it'],
   ])('in use cannot be deleted, and the answer says who has it: %s', (name, message) => {
-    expect(() => deletePlainResource(cache, 'role', { project: '', name })).toThrow(message);
+    expect(() => deletePlainResource(cache, 'role', { project: '', name }, testContext())).toThrow(message);
   });
 
   it('that nobody has can be deleted', () => {
-    expect(deletePlainResource(cache, 'role', { project: '', name: 'unused' }).changed).toBe(true);
+    expect(deletePlainResource(cache, 'role', { project: '', name: 'unused' }, testContext()).changed).toBe(true);
   });
 });

@@ -56,7 +56,8 @@ describe('what is open', () => {
     ],
     [
       'the binding of its token is deleted',
-      ({ cache }) => commitPlan(cache, deletePlainResource(cache, 'binding', { project: '', name: 'b' }).plan),
+      ({ cache }) =>
+        commitPlan(cache, deletePlainResource(cache, 'binding', { project: '', name: 'b' }, testContext()).plan),
       ['bound watch: Forbidden', 'bound console: Forbidden'],
     ],
     [

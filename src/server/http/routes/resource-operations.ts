@@ -63,6 +63,7 @@ export interface DeleteInput {
   readonly name: string;
   readonly ifRevision?: number;
   readonly force: boolean;
+  readonly apply?: string;
 }
 
 interface Operations {
@@ -191,6 +192,6 @@ function plainOperations<K extends PlainKind>(kind: K, parseSpec: (spec: unknown
     create: (snapshot, input, ctx) =>
       createPlainResource(snapshot, kind, { ...input, spec: parseSpec(input.spec) }, ctx),
     replace: (snapshot, input) => replacePlainResource(snapshot, kind, { ...input, spec: parseSpec(input.spec) }),
-    delete: (snapshot, input) => deletePlainResource(snapshot, kind, input),
+    delete: (snapshot, input, ctx) => deletePlainResource(snapshot, kind, input, ctx),
   };
 }

@@ -29,7 +29,7 @@ import { rightsOf } from '../../../core/access/rights-of.ts';
 import { type Decider, forProject } from '../../decide.ts';
 import { isResource, present, withOutlook } from './present.ts';
 import { withHiddenKept } from './hidden-values.ts';
-import { dryRun, dryRunOfChange } from './dry-run.ts';
+import { dryRun, dryRunOfChange, dryRunOfDelete } from './dry-run.ts';
 import { JsonWriter } from '../json-writer.ts';
 import { eventStreamHeaders, eventStreamOf, lastEventId, wantsEventStream } from '../event-stream/event-stream.ts';
 import { newestRevision } from '../newest-revision.ts';
@@ -122,14 +122,17 @@ function replace(kind: Kind, definition: ResourceDefinition, decider: Decider): 
 
 function remove(kind: Kind, definition: ResourceDefinition, decider: Decider): Route {
   const operations = resourceOperations[kind];
-  return bind(registeredRoutes(kind).delete, async ({ params, query: { project, ifRevision, force } }, request) => {
+  return bind(registeredRoutes(kind).delete, async ({ params, query }, request) => {
+    const { project, ifRevision, force, dryRun: isDryRun, apply } = query;
     const { caller } = request;
     const before = find(kind, definition, decider.cache, { caller, name: params.name, project });
     assertMayOn(decider.cache, caller.principal, 'delete', before.value);
+    if (isDryRun) return dryRunOfDelete(decider, caller, present(before));
     const input = {
       project: before.value.metadata.project,
       name: before.value.metadata.name,
       force,
+      ...(apply === undefined ? {} : { apply }),
       ...(ifRevision === undefined ? {} : { ifRevision }),
     };
     const done = await decideFor(
