@@ -6,6 +6,8 @@ import { beginDrain, cancelDrain, showDrainPlan } from '../operations/plans/host
 import { createInstance } from '../operations/instance.ts';
 import { applyReport } from '../operations/report.ts';
 import { createWorkload } from '../operations/workloads/workload.ts';
+import { boundsOf } from '../workloads/pass.ts';
+import { seededPrng } from '../../base/prng.ts';
 import type { Cache } from '../state/cache.ts';
 import { isDraining } from '../state/conditions.ts';
 import { keys } from '../state/keys.ts';
@@ -49,12 +51,12 @@ class World {
     return shown;
   }
 
-  apply(changed: Partial<DrainOptions> = {}, hash = this.plan(changed).hash): void {
-    const input = { host: 'a', options: { ...options, ...changed }, hash };
+  apply(changed: Partial<DrainOptions> = {}, hash?: string, host = 'a'): void {
+    const input = { host, options: { ...options, ...changed }, hash: hash ?? this.plan(changed, host).hash };
     commitPlan(this.cache, beginDrain(this.cache, input, this.ctx()).plan);
   }
 
-  drain = () => this.cache.get('hostPlan', keys.hostPlan('a'))?.value;
+  drain = (host = 'a') => this.cache.get('hostPlan', keys.hostPlan(host))?.value;
   instances = (): Instance[] => Array.from(this.cache.list('instance'), ({ value }) => value);
   on = (host: string): Instance[] => this.instances().filter(({ status }) => status.host === host);
   readyCount = (): number => this.instances().filter(({ status }) => status.guest?.ready === true).length;
@@ -62,21 +64,33 @@ class World {
   /** Until no controller has anything to do; `watch` runs after each change. */
   settle(watch: () => void = () => {}): void {
     for (let round = 0; round < 200; round++) {
-      let changed = false;
-      for (const controller of [drain, workload, placement, garbage])
-        for (const key of [...controller.keys(this.cache)]) {
-          const plan = controller.reconcile(this.cache, key, this.ctx());
-          if (plan.changes.length === 0) continue;
-          commitPlan(this.cache, plan);
-          changed = true;
-          watch();
-        }
-      for (const { metadata, spec, status } of this.instances())
-        changed = this.#obey(metadata, spec, status) || changed;
+      const changed = this.#turn(watch);
       this.nowMs += 500;
       if (!changed && round > 10) return;
     }
     throw new Error('it never settles');
+  }
+
+  /** Some rounds, and not until the end. */
+  turns(count: number, watch: () => void): void {
+    for (let round = 0; round < count; round++) {
+      this.#turn(watch);
+      this.nowMs += 500;
+    }
+  }
+
+  #turn(watch: () => void): boolean {
+    let changed = false;
+    for (const controller of [drain, workload, placement, garbage])
+      for (const key of [...controller.keys(this.cache)]) {
+        const plan = controller.reconcile(this.cache, key, this.ctx());
+        if (plan.changes.length === 0) continue;
+        commitPlan(this.cache, plan);
+        changed = true;
+        watch();
+      }
+    for (const { metadata, spec, status } of this.instances()) changed = this.#obey(metadata, spec, status) || changed;
+    return changed;
   }
 
   #obey(metadata: Instance['metadata'], spec: Instance['spec'], status: Instance['status']): boolean {
@@ -206,5 +220,70 @@ describe('the drain of a host', () => {
     const before = world.cache.get('hostPlan', keys.hostPlan('a'))?.revision;
     world.apply({}, hash);
     expect(world.cache.get('hostPlan', keys.hostPlan('a'))?.revision).toBe(before);
+  });
+});
+
+it('opens a host whose drain a restore has left out', () => {
+  const world = new World();
+  world.instance('one', {});
+  world.apply();
+  const entry = world.cache.get('hostPlan', keys.hostPlan('a'));
+  if (!entry) throw new Error('no drain');
+  commitPlan(world.cache, { changes: [{ key: entry.key, ifRevision: entry.revision, value: null }] });
+  expect(isDraining(world.cache.get('host', 'hosts/a')?.value)).toBe(true);
+  const { plan, ended } = cancelDrain(world.cache, 'a', world.ctx());
+  commitPlan(world.cache, plan);
+  expect(ended).toMatchObject({ phase: 'Cancelled', guests: [] });
+  expect(isDraining(world.cache.get('host', 'hosts/a')?.value)).toBe(false);
+  expect(() => cancelDrain(world.cache, 'a', world.ctx())).toThrow('is not drained');
+});
+
+describe('several drains of one workload', () => {
+  const rows: readonly [number, number | string, number | string, string[]][] = [
+    [6, 1, 0, ['a', 'b']],
+    [6, 0, 1, ['a', 'b']],
+    [5, '50%', '40%', ['a', 'b', 'c']],
+    [3, '10%', '10%', ['a', 'c']],
+    [8, 3, 2, ['d', 'b', 'a']],
+  ];
+  it.each(rows)('%i copies, surge %s, unavailable %s, hosts %j', (replicas, maxSurge, maxUnavailable, hosts) => {
+    const world = new World(['a', 'b', 'c', 'd', 'e']);
+    const strategy = { ...testWorkloadSpec().strategy, maxSurge, maxUnavailable };
+    world.workload({ replicas, strategy });
+    const least = replicas - boundsOf(strategy, replicas).unavailable;
+    for (const host of hosts) world.apply({ movesMax: 5 }, undefined, host);
+    world.settle(() => expect(world.readyCount()).toBeGreaterThanOrEqual(least));
+    for (const host of hosts) {
+      expect(world.drain(host)?.phase).toBe('Drained');
+      expect(world.on(host)).toEqual([]);
+    }
+    expect(world.readyCount()).toBe(replicas);
+  });
+});
+
+describe('drains at random', () => {
+  it.each(Array.from({ length: 25 }, (_, seed) => seed))('end, and keep the workload available (seed %i)', (seed) => {
+    const prng = seededPrng(seed);
+    const hosts = ['a', 'b', 'c', 'd', 'e', 'f'].slice(0, 4 + prng.below(3));
+    const world = new World(hosts);
+    const replicas = 2 + prng.below(8);
+    const strategy = { ...testWorkloadSpec().strategy, maxSurge: prng.below(3), maxUnavailable: 1 + prng.below(2) };
+    world.workload({ replicas, strategy });
+    const least = replicas - boundsOf(strategy, replicas).unavailable;
+    const drained = hosts.filter((host, i) => i > 1 && prng.below(2) === 0 && host !== '');
+    const watch = (): void => expect(world.readyCount()).toBeGreaterThanOrEqual(least);
+    for (const host of drained) {
+      world.apply({ movesMax: 1 + prng.below(3), deadlineMs: 60_000 }, undefined, host);
+      world.turns(prng.below(6), watch);
+    }
+    const cancelled = drained.filter(() => prng.below(4) === 0);
+    for (const host of cancelled) commitPlan(world.cache, cancelDrain(world.cache, host, world.ctx()).plan);
+    world.settle(watch);
+    for (const host of drained) {
+      const phase = world.drain(host)?.phase;
+      if (cancelled.includes(host)) expect(phase).toBe('Cancelled');
+      else expect([phase, world.on(host)]).toEqual(['Drained', []]);
+    }
+    expect(world.readyCount()).toBe(replicas);
   });
 });

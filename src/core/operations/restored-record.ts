@@ -35,7 +35,7 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
     case 'webhookProgress':
     case 'busProgress':
       return null; // its revisions are of the earlier store
-    case 'hostPlan': // a restored host is as open as it was, and a drain is begun again by a person
+    case 'hostPlan': // a restored host is as open as it was; a person drains it again, or opens it
       return null;
     case 'joinToken':
       return null; // it may have been used since

@@ -1,11 +1,14 @@
 // What operators do with the drain of a host: show its plan, apply it by its hash, cancel it. The controller `drain` carries it out.
 
 import { ApiError } from '../../../api/errors.ts';
-import type { DrainOptions, HostDrain, HostPlan, PlannedGuest } from '../../../api/plans/host-plan.ts';
+import { parse } from '../../../api/parse.ts';
+import { DrainOptions, type HostDrain, type HostPlan, type PlannedGuest } from '../../../api/plans/host-plan.ts';
 import { equalJson } from '../../../base/equal-json.ts';
 import { guestsOfPlan, planHost, planKeptMs } from '../../plans/drain.ts';
 import { withoutMarks } from '../../plans/eviction.ts';
 import { differenceOf } from '../../plans/plan-difference.ts';
+import type { Host } from '../../../api/resources/host.ts';
+import { isDraining } from '../../state/conditions.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { hostClosed, hostOpened } from '../../plans/closing.ts';
@@ -129,30 +132,57 @@ export function cancelDrain(
   host: string,
   ctx: Context,
 ): { readonly plan: Plan; readonly ended: HostDrain } {
-  const entry = drainOf(snapshot, host);
   const record = existing(snapshot, 'host', keys.host(host));
+  const begun = beginningOf(snapshot, host);
+  if (!begun && isDraining(record.value)) return opened(record, ctx);
+  const entry = drainOf(snapshot, host);
   if (entry.value.phase === 'Cancelled') return { plan: unchanged(entry), ended: shownDrain(entry.value) };
   const ended: HostPlanRecord = { ...entry.value, phase: 'Cancelled', endedAtMs: ctx.nowMs };
-  const message = 'its drain was cancelled; it takes new instances again';
+  const { plan } = opened(record, ctx);
   return {
     plan: {
       changes: [
-        hostOpened(record, message, ctx),
+        ...plan.changes,
         { key: entry.key, ifRevision: entry.revision, value: ended },
         ...withoutMarks(snapshot, ended.guests),
-        eventChange(record.value, { reason: 'DrainCancelled', message, host }, ctx),
       ],
     },
     ended: shownDrain(ended),
   };
 }
 
+/** Without its drain, which a restore from a backup leaves out. */
+function opened(record: Entry<Host>, ctx: Context): { readonly plan: Plan; readonly ended: HostDrain } {
+  const { metadata, spec } = record.value;
+  const { name: host, id: hostId } = metadata;
+  const message = `its drain was cancelled; ${spec.paused ? 'it stays paused' : 'it takes new instances again'}`;
+  const options = parse(DrainOptions, {}, 'options');
+  return {
+    plan: {
+      changes: [
+        hostOpened(record, message, ctx),
+        eventChange(record.value, { reason: 'DrainCancelled', message, host }, ctx),
+      ],
+    },
+    ended: {
+      ...{ verb: 'drain', host, hostId, hash: '', options, phase: 'Cancelled', madeAtMs: ctx.nowMs },
+      ...{ endedAtMs: ctx.nowMs, guests: [] },
+    },
+  };
+}
+
 /** Throws `NotFound` when the host was never drained, or only planned to be. */
 export function drainOf(snapshot: Snapshot, host: string): Entry<HostPlanRecord> {
+  const entry = beginningOf(snapshot, host);
+  if (entry) return entry;
+  throw new ApiError('NotFound', `host "${host}" is not drained; "berth host drain ${host}" shows a plan`);
+}
+
+/** Of the host that now has this name. */
+function beginningOf(snapshot: Snapshot, host: string): Entry<HostPlanRecord> | undefined {
   const hostId = snapshot.get('host', keys.host(host))?.value.metadata.id;
   const entry = snapshot.get('hostPlan', keys.hostPlan(host));
-  if (entry && entry.value.hostId === hostId && entry.value.phase !== 'Planned') return entry;
-  throw new ApiError('NotFound', `host "${host}" is not drained; "berth host drain ${host}" shows a plan`);
+  return entry && entry.value.hostId === hostId && entry.value.phase !== 'Planned' ? entry : undefined;
 }
 
 export function isActive({ phase }: HostDrain): boolean {
