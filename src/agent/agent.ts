@@ -14,6 +14,7 @@ import { describeError } from '../base/log.ts';
 import type { AgentOptions } from './session/agent-options.ts';
 import type { Driver } from './drivers/driver.ts';
 import { GuestReconciler } from './guests/guest-reconciler.ts';
+import { Moves, type MoveSource, type Outgoing } from './migration/moves.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { type NameOf, withNames } from './host/named.ts';
 import { createReporter } from './session/reports.ts';
@@ -36,6 +37,8 @@ export interface Agent {
   readonly failed: Promise<Error>;
   /** Of an instance or a volume that is assigned to this host. */
   readonly nameOf: NameOf;
+  /** Files of guests that leave this host, for the hosts that they move to. */
+  readonly outgoing: Outgoing;
 }
 
 /** A server that is away must not delay a stop. */
@@ -61,6 +64,7 @@ class HostAgent implements Agent {
   #epoch: number | undefined;
   #patience: Timer | undefined;
   #parts: AgentParts | undefined;
+  #moves: Moves | undefined;
   #stopped: Promise<void> | undefined;
 
   constructor(options: AgentOptions) {
@@ -81,6 +85,16 @@ class HostAgent implements Agent {
     const ledger = this.#parts?.ledger;
     return ledger?.newestOf(id)?.assignment.name ?? ledger?.volumeOf(id)?.name;
   };
+
+  readonly outgoing: Outgoing = {
+    manifest: async (move) => this.#known().manifest(move),
+    read: async (move, piece) => this.#known().read(move, piece),
+  };
+
+  #known(): Moves {
+    if (this.#moves === undefined) throw new ApiError('Unavailable', 'this host has not found its guests yet');
+    return this.#moves;
+  }
 
   async start(): Promise<void> {
     const { clock, drivers } = this.#options;
@@ -158,8 +172,12 @@ class HostAgent implements Agent {
       ...{ clock, prng, log },
     });
     if (options.runs !== undefined) await runs.open();
+    const moves = new Moves({ drivers, ledger, volumeFiles: options.volumeFiles, files: options.incomingFiles });
+    await moves.open();
+    this.#moves = moves;
     const guests = new GuestReconciler({
       ...shared,
+      ...{ moves, moveSource: options.moveSource ?? this.#moveSource, volumeFiles: options.volumeFiles },
       runs,
       leaseHeld: () => lease.held,
       buggify,
@@ -173,6 +191,7 @@ class HostAgent implements Agent {
     const volumes = new VolumeReconciler({
       ...shared,
       files: options.volumeFiles,
+      receivedOf: (volumeId) => moves.volumeOf(volumeId),
       claims,
       guestTrouble: (instanceId) => guests.volumeTroubleOf(instanceId),
       onChange: (volumeId) => {
@@ -195,6 +214,17 @@ class HostAgent implements Agent {
       onSession: ({ epoch }) => (this.#epoch = epoch),
       beginActing: () => this.#beginActing(),
     };
+  }
+
+  /** Through the control plane, over the connection that the other host holds to it. */
+  readonly #moveSource: MoveSource = {
+    manifest: (move, signal) => this.#api.moveManifest({ ...move, epoch: this.#epochNow() }, signal),
+    read: (move, piece, signal) => this.#api.readMove({ ...move, ...piece, epoch: this.#epochNow() }, signal),
+  };
+
+  #epochNow(): number {
+    if (this.#epoch === undefined) throw new ApiError('Unavailable', 'this host is not registered yet');
+    return this.#epoch;
   }
 
   async #sendRunPart(piece: RunPiece, signal: AbortSignal): Promise<number> {

@@ -20,6 +20,7 @@ import { createHttpGet } from './images/fetch/http-get.ts';
 import { type ImageServer, startImageServer } from './images/fetch/test-image-server.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { createVolumeClaims } from './volumes/volume-claims.ts';
+import { noMoves } from './migration/test-no-moves.ts';
 import { noRuns } from './runner/test-no-runs.ts';
 import { GuestReconciler } from './guests/guest-reconciler.ts';
 import { assignment } from './testing.ts';
@@ -162,6 +163,7 @@ async function reconcile(wanted: readonly Assignment[]): Promise<void> {
     log: silentLogger,
     onChange: () => {},
     runs: noRuns(),
+    ...noMoves({ drivers: [driver], ledger }),
     volumes: {
       claims: createVolumeClaims(() => {}),
       gateOf: () => ({ open: false, why: 'there are none' }),

@@ -44,6 +44,8 @@ import type { HostNetwork } from './network/host-network.ts';
 import { createNatNetwork } from './network/nat-network.ts';
 import { placedGuests } from './drivers/guest-life/placed-guests.ts';
 import { parseNatSubnet, parseSubnet } from './network/subnet.ts';
+import { createHostIncomingFiles } from './migration/host-incoming-files.ts';
+import { createMemoryIncomingFiles } from './migration/memory-incoming-files.ts';
 import { ledgerFileAt } from './ledger/ledger-file.ts';
 import { knownServersAt } from './link/known-servers.ts';
 import { holdLinks } from './link/links.ts';
@@ -130,6 +132,13 @@ export async function startAgent(
       pretended === undefined
         ? createHostVolumeFiles({ directory: volumeDirectory, directoryMode: passable ? 0o711 : 0o700, clock })
         : createMemoryVolumeFiles({ disk: pretended, clock });
+    const incomingFiles =
+      pretended === undefined
+        ? createHostIncomingFiles({
+            directory: join(dataDirectory, 'incoming'),
+            directoryMode: passable ? 0o711 : 0o700,
+          })
+        : createMemoryIncomingFiles(new Map());
     const client = createClient({
       fetch: access.fetch,
       url: servers,
@@ -183,6 +192,7 @@ export async function startAgent(
       drivers,
       ledgerFile: ledgerFileAt(join(dataDirectory, 'ledger.json')),
       volumeFiles,
+      incomingFiles,
       runs: {
         files: createHostRunFiles({ directory: join(dataDirectory, 'runs') }),
         randomSecret,
@@ -197,7 +207,7 @@ export async function startAgent(
       log,
       onSession(session, signal) {
         const nameOf: NameOf = (id) => agent?.nameOf(id);
-        const routes = { drivers, sessions, clock, log, carried, nameOf };
+        const routes = { drivers, sessions, clock, log, carried, nameOf, outgoing: agent?.outgoing };
         background.push(
           holdLinks(
             {

@@ -138,10 +138,44 @@ export const AssignedVolume = Type.Object(
 );
 export type AssignedVolume = Static<typeof AssignedVolume>;
 
+/** The files of a guest that moves to another host: `disk` and ids of volumes. */
+export const MoveManifest = Type.Object(
+  {
+    id: Type.String({ maxLength: 64, description: 'of the migration' }),
+    files: Type.Array(
+      Type.Object(
+        {
+          name: Type.String({ pattern: '^(disk|vol_[0-9a-z]{26})$' }),
+          sizeBytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+        },
+        closed,
+      ),
+      { maxItems: 64 },
+    ),
+  },
+  closed,
+);
+export type MoveManifest = Static<typeof MoveManifest>;
+
+/** The part of a host in the move of a guest. */
+export const AssignedMigration = Type.Object(
+  {
+    id: Type.String({ maxLength: 64 }),
+    /** incoming: `copy` once the guest is stopped on its host. outgoing: the target may read its files. */
+    role: Type.Enum(['incoming', 'outgoing']),
+    copy: Type.Boolean(),
+    /** Ids of the volumes that move with it. */
+    volumes: Type.Array(VolumeId),
+    bytesPerSecondMax: Type.Optional(Type.Integer({ minimum: 1 })),
+  },
+  closed,
+);
+export type AssignedMigration = Static<typeof AssignedMigration>;
+
 /**
  * The whole desired state of one incarnation of one instance on this host. `absent`: delete everything, then report it
  * absent. `kept`: start and stop nothing, and report what exists; a control plane that was restored from a backup does
- * not know.
+ * not know. `incoming`: start nothing, and receive its files from the host where it is now.
  */
 export const Assignment = Type.Object(
   {
@@ -149,7 +183,7 @@ export const Assignment = Type.Object(
     incarnation: Type.Integer({ minimum: 1 }),
     /** Grows with each change of this assignment. */
     revision: Type.Integer({ minimum: 1 }),
-    want: Type.Enum(['running', 'suspended', 'stopped', 'absent', 'kept']),
+    want: Type.Enum(['running', 'suspended', 'stopped', 'absent', 'kept', 'incoming']),
     driver: Type.String(),
     name: Type.String(),
     project: Type.String(),
@@ -179,6 +213,9 @@ export const Assignment = Type.Object(
     /** It may run only while the host has a lease. */
     selfStop: Type.Optional(Type.Boolean()),
     startAgain: Type.Optional(StartAgain),
+    migration: Type.Optional(AssignedMigration),
+    /** The incarnation that its disk was made for: what a guest knows itself by stays as it was then. */
+    diskIncarnation: Type.Optional(Type.Integer({ minimum: 1 })),
   },
   closed,
 );

@@ -48,6 +48,8 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   whoAmI: ({ whoAmI }) => whoAmI(),
   createSessionLink: ({ createSessionLink }) => createSessionLink(),
   canI: ({ canI }) => canI({ verb: 'read', resource: 'host' }),
+  migrateInstance: ({ migrateInstance }) => migrateInstance('i1', { project: 'p1' }),
+  cancelMigration: ({ cancelMigration }) => cancelMigration('i1', { project: 'p1' }),
   drainHost: ({ drainHost }) => drainHost('h1', { apply: 'abc' }),
   showDrain: ({ showDrain }) => showDrain('h1'),
   cancelDrain: ({ cancelDrain }) => cancelDrain('h1'),
@@ -74,6 +76,9 @@ const agentCalls: Readonly<Record<keyof ReturnType<Client['agent']>, (agent: Ret
     report: ({ report }) => report(body),
     sendRunPart: ({ sendRunPart }) =>
       sendRunPart({ instanceId: 'inst_1', incarnation: 1, epoch: 1, part: 'log', offset: 0, bytes: new Uint8Array(1) }),
+    moveManifest: ({ moveManifest }) => moveManifest({ instanceId: 'inst_1', id: 'mig_1', epoch: 1 }, signal),
+    readMove: ({ readMove }) =>
+      readMove({ instanceId: 'inst_1', id: 'mig_1', epoch: 1, name: 'disk', offset: 0, length: 1 }, signal),
     assignments: ({ assignments }) => first(assignments(1, signal)),
   };
 

@@ -15,6 +15,8 @@ export interface DriverFacts {
   readonly suspends: boolean;
   /** Whether its guests can run the program of a job. */
   readonly runs: boolean;
+  /** Whether its guests can move to another host, stopped. */
+  readonly migrates: boolean;
   /** How its guests can be checked. */
   readonly checks: readonly (typeof attemptKinds)[number][];
 }
@@ -28,6 +30,7 @@ export const driverFacts: readonly DriverFacts[] = [
     volumes: true,
     suspends: true,
     runs: true,
+    migrates: true,
     checks: ['tcp', 'http', 'exec'],
   },
   {
@@ -37,6 +40,7 @@ export const driverFacts: readonly DriverFacts[] = [
     volumes: true,
     suspends: true,
     runs: true,
+    migrates: false,
     checks: ['tcp', 'http', 'exec'],
   },
   {
@@ -46,6 +50,7 @@ export const driverFacts: readonly DriverFacts[] = [
     volumes: false,
     suspends: true,
     runs: false,
+    migrates: false,
     checks: ['tcp', 'http', 'exec', 'image'],
   },
   {
@@ -55,6 +60,7 @@ export const driverFacts: readonly DriverFacts[] = [
     volumes: false,
     suspends: false,
     runs: false,
+    migrates: false,
     checks: [],
   },
   {
@@ -64,6 +70,7 @@ export const driverFacts: readonly DriverFacts[] = [
     volumes: true,
     suspends: true,
     runs: true,
+    migrates: true,
     checks: ['tcp'],
   },
 ];

@@ -160,6 +160,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./instances/extend.ts')).extendCommand,
   },
   {
+    name: 'migrate',
+    group: daily,
+    summary: 'Move an instance to another host',
+    load: async () => (await import('./instances/migrate.ts')).migrateCommand,
+  },
+  {
     name: 'protect',
     group: daily,
     summary: 'Protect instances from deletion',

@@ -271,6 +271,7 @@ function differs(a: Assignment, b: Assignment): boolean {
     a.cpus !== b.cpus ||
     a.memoryMiB !== b.memoryMiB ||
     !equalJson(a.volumes, b.volumes) ||
+    !equalJson(a.migration, b.migration) ||
     (a.containers ?? []).some(({ image }, i) => image !== b.containers?.[i]?.image)
   );
 }

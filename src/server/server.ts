@@ -35,6 +35,8 @@ import type { ConnectionCounts } from './http/connections/connections.ts';
 import type { MintToken } from './http/identity/mint-token.ts';
 import type { HostLinks } from './http/host-links.ts';
 import { declareDownRoute } from './http/routes/hosts/declare-down.ts';
+import { migrationRoutes } from './http/routes/migrations/migration-routes.ts';
+import { moveRoutes } from './http/routes/migrations/move-routes.ts';
 import { hostPlanRoutes } from './http/routes/plans/host-plan-routes.ts';
 import { hostTokenRoute } from './http/routes/host-token-route.ts';
 import { imageContentRoutes } from './http/routes/image-content-routes.ts';
@@ -247,6 +249,8 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       hostTokenRoute(hostSecret, decider),
       declareDownRoute(decider),
       ...hostPlanRoutes(decider),
+      ...migrationRoutes(decider),
+      ...moveRoutes({ decider, links }),
       ...joinRoutes(decider, parts.joining),
       ...agentRoutes({ decider, assignments: made.assignments }),
       ...imageRoutes({ decider, links, content: parts.imageContent }),

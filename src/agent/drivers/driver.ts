@@ -12,6 +12,7 @@ import type {
   PublishedPort,
 } from '../../api/agent-protocol.ts';
 import type { GuestCredential } from '../images/credentials/image-credentials.ts';
+import type { DiskReader, ReceivedFile } from '../migration/moved-files.ts';
 import type { GuestAccess } from './access.ts';
 
 /** Everything needed to make one guest, with nothing left to look up. Ids come from the control plane and are checked by the agent. */
@@ -45,6 +46,10 @@ export interface GuestSpec {
    * It never changes, and who runs the guest may be made its owner. The guest also has a port for the runner (`GuestAccess.openRunner`).
    */
   readonly runDisk?: string;
+  /** Of a guest that moved here: its disk, which stays where it is until the guest is created. Absent: a new one of the image. */
+  readonly disk?: ReceivedFile;
+  /** The incarnation whose disk it has: what the guest knows itself by, such as its network address, is that of then. Absent: its own. */
+  readonly diskIncarnation?: number;
 }
 
 /** A container with the values of the secrets that its environment names. */
@@ -126,6 +131,16 @@ export interface GuestVolumes {
   snapshot(instanceId: string, volumeId: string, act: 'make' | 'remove', name: string): Promise<void>;
 }
 
+/** Moves of guests that do not run. */
+export interface GuestMigration {
+  /** The disk itself, of a guest that does not run. Throws `NoSuchGuest`, `NotPossible`. */
+  openDisk(instanceId: string): Promise<DiskReader>;
+  /** Fetches what `create` will need besides the disk. Throws as `create`. */
+  prepare(spec: GuestSpec, signal: AbortSignal): Promise<void>;
+  /** Checks a disk that was received whole. Throws `ImageInvalid`, `Aborted`, `HypervisorFailed`. */
+  accept(spec: GuestSpec, disk: ReceivedFile, signal: AbortSignal): Promise<void>;
+}
+
 /** A copy that has no name any more: it is gone when the file is closed. */
 export interface ExportedDisk {
   readonly sizeBytes: number;
@@ -177,6 +192,8 @@ export interface Driver {
    * driver's guests have no such disk. Throws `DriverError` `NoSuchGuest`, `Aborted` (also when it runs again), `DiskFull`, `Internal`.
    */
   exportDisk?(instanceId: string, signal: AbortSignal): Promise<ExportedDisk>;
+  /** Absent: its guests stay on their host. */
+  readonly migration?: GuestMigration;
   /** How the hypervisor says that the machine of a guest stands, for people. Absent, or undefined: it does not say, or there is no machine. Never throws. */
   describe?(instanceId: string): Promise<string | undefined>;
   /** Lets go of everything; guests run on. */

@@ -9,6 +9,7 @@ import { textOfVolumes } from './observe.ts';
 export type Operation =
   | { readonly kind: 'create'; readonly incarnation: number; readonly abort: AbortController }
   | { readonly kind: 'start' }
+  | { readonly kind: 'receive'; readonly id: string; readonly abort: AbortController }
   | { readonly kind: 'set-volumes'; readonly wanted: string; readonly abort: AbortController }
   | { readonly kind: 'stop'; readonly driver: Driver; readonly graceMs: number };
 
@@ -45,6 +46,10 @@ export class GuestNotes {
     const incarnations = this.#settled.get(instanceId) ?? new Map<number, Settled>();
     incarnations.set(incarnation, as);
     this.#settled.set(instanceId, incarnations);
+    this.#options.onChange(instanceId);
+  }
+
+  changed(instanceId: string): void {
     this.#options.onChange(instanceId);
   }
 

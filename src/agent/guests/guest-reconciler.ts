@@ -9,14 +9,18 @@ import type { Prng } from '../../base/prng.ts';
 import { KeyedReconciler, type Step } from '../../base/concurrency/keyed-reconciler.ts';
 import type { Ledger, LedgerEntry } from '../ledger/ledger.ts';
 import { create } from './actions/create.ts';
+import { receive } from './actions/receive.ts';
 import { remove } from './actions/remove.ts';
 import { setSuspended } from './actions/set-suspended.ts';
 import { setVolumes } from './actions/set-volumes.ts';
 import { start } from './actions/start.ts';
 import { stop } from './actions/stop.ts';
+import type { Moves, MoveSource } from '../migration/moves.ts';
+import type { VolumeFiles } from '../volumes/files/volume-files.ts';
 import type { Runs } from '../runner/runs.ts';
 import { GuestChecks } from './checks/guest-checks.ts';
 import { GuestNotes } from './guest-notes.ts';
+import { isUnfinished } from './guest-state.ts';
 import { interrupt } from './interrupt.ts';
 import { allInSight, type Drivers, observed, oldestGuest, type Seen, seenGuests } from './observe.ts';
 import type { GuestParts, VolumesOfHost } from './parts.ts';
@@ -39,6 +43,9 @@ export interface GuestReconcilerOptions extends Drivers {
   readonly onChange: (instanceId: string) => void;
   readonly volumes: VolumesOfHost;
   readonly runs: Runs;
+  readonly moves: Moves;
+  readonly moveSource: MoveSource;
+  readonly volumeFiles: VolumeFiles | undefined;
 }
 
 /** A pull may last hours and a stop its whole grace, and no instance waits for another's: this bounds memory, and no host has as many guests. */
@@ -55,12 +62,25 @@ export class GuestReconciler {
 
   constructor(options: GuestReconcilerOptions) {
     const { drivers, ready, leaseHeld = () => false, ledger, log, volumes, runs, onChange } = options;
+    const { moves, moveSource, volumeFiles, clock } = options;
     this.#options = options;
     this.#buggify = options.buggify ?? neverBuggify;
     this.#notes = new GuestNotes({ onChange, onTrouble: (volumeIds) => volumes.onTrouble(volumeIds) });
     const closing = (): boolean => this.#instances.closed;
     const checks = new GuestChecks({ ...options, onChange: (instanceId) => this.look(instanceId) });
-    this.#parts = { drivers, ready, leaseHeld, ledger, log, volumes, runs, checks, notes: this.#notes, closing };
+    this.#parts = {
+      drivers,
+      ready,
+      leaseHeld,
+      ledger,
+      log,
+      volumes,
+      runs,
+      checks,
+      notes: this.#notes,
+      closing,
+      ...{ moves, moveSource, volumeFiles, clock },
+    };
     this.#instances = new KeyedReconciler<string>({
       clock: options.clock,
       prng: options.prng,
@@ -172,11 +192,24 @@ export class GuestReconciler {
     const known = this.#options.ledger.newestOf(instanceId);
     const entry = known && { ...known, assignment: wantedNow(known.assignment, this.#parts.leaseHeld) };
     if (entry === undefined) return 'rest'; // a guest without an entry is reported by the heartbeat, and not touched
+    await this.#discardReceived(entry);
     const next = this.#decide(entry);
     if (next === undefined) return 'rest';
     const step = await this.#take(next.action, entry, next.seen);
     if (step === 'go-on') this.#options.onChange(instanceId);
     return step;
+  }
+
+  /** Of moves that came to nothing, and of a guest that has its disk now. */
+  async #discardReceived({ assignment }: LedgerEntry): Promise<void> {
+    const { moves } = this.#parts;
+    const { instanceId, incarnation, want, driver } = assignment;
+    if (!this.#options.ledger.confirmed) return;
+    const guest = oldestGuest(this.#parts, instanceId, driver)?.guest;
+    const made = guest?.incarnation === incarnation && guest.state !== 'preparing' && !isUnfinished(guest);
+    const isOver = (received: number): boolean =>
+      received < incarnation || (received === incarnation && (want === 'absent' || made));
+    for (const incoming of moves.leftovers(instanceId, isOver)) await moves.discard(incoming);
   }
 
   /** Undefined: nothing can be decided yet. Whatever prevents it, all instances are looked at again when it ends. */
@@ -209,6 +242,8 @@ export class GuestReconciler {
         // With no trace of it here, it may have been removed, and its room given away, before the ledger was written.
         if (seen === undefined && !ledger.confirmed) return 'rest';
         return create(parts, entry);
+      case 'receive':
+        return ledger.confirmed ? receive(parts, entry) : 'rest';
       case 'start':
         // A stopped guest holds no room: an old ledger does not say whether the room is its own again.
         if (!ledger.confirmed) return 'rest';

@@ -21,6 +21,9 @@ export function interrupt(parts: GuestParts, instanceId: string): void {
       if (planFor(desired, unfinished) !== 'create') operation.abort.abort();
       return;
     }
+    case 'receive':
+      if (desired?.want !== 'incoming' || desired.migration?.id !== operation.id) operation.abort.abort();
+      return;
     case 'set-volumes': {
       // A guest that is to end need not let go of a volume first.
       const changes = isToBeOn(desired) && textOfVolumes(desired?.volumes ?? []) === operation.wanted;

@@ -7,6 +7,7 @@
 //   stopped      report-stopped  remove  remove     stop     stop       none     none     none     none           none
 //   absent       report-absent   remove  remove     remove   remove     remove   remove   remove   report-absent  remove
 //   kept         report-absent   absent* none       none     none       none     none     none     report-absent  none
+//   incoming     receive         remove  remove     none     none       none     none     none     none           none
 //   (unassigned) none            report-unknown, whatever it is
 //
 // absent*: report-absent. older, newer: a guest of another incarnation than the wanted one; its state does not matter. The rest is the same incarnation.
@@ -30,6 +31,8 @@ import type { Assignment, GuestState } from '../../api/agent-protocol.ts';
 export type Action =
   | 'none'
   | 'create'
+  /** It moves to this host: fetch its files, and start nothing. */
+  | 'receive'
   | 'start'
   | 'suspend'
   | 'resume'
@@ -61,7 +64,8 @@ export function planFor(desired: Desired | undefined, observed: Observed | undef
   if (observed?.dead === true && (desired.want === 'running' || desired.want === 'suspended')) return 'stop';
   const action = table[desired.want][column];
   const here = column !== 'nothing' && column !== 'older' && column !== 'newer' && column !== 'damaged';
-  const mayChange = desired.want !== 'kept' && here && (action === 'none' || action === 'start');
+  const mayChange =
+    desired.want !== 'kept' && desired.want !== 'incoming' && here && (action === 'none' || action === 'start');
   return mayChange && observed?.otherVolumes === true ? 'set-volumes' : action;
 }
 
@@ -73,6 +77,7 @@ const table: Readonly<Record<Desired['want'], Readonly<Record<Column, Action>>>>
   suspended: { nothing: 'create',         older: 'remove', preparing: 'create', running: 'suspend', suspended: 'none',   stopped: 'start',  exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
   stopped:   { nothing: 'report-stopped', older: 'remove', preparing: 'remove', running: 'stop',    suspended: 'stop',   stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
   kept:      { nothing: 'report-absent',  older: 'report-absent', preparing: 'none', running: 'none', suspended: 'none', stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'report-absent', damaged: 'none' },
+  incoming:  { nothing: 'receive',        older: 'remove', preparing: 'remove', running: 'none',    suspended: 'none',   stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
   absent:    { nothing: 'report-absent',  older: 'remove', preparing: 'remove', running: 'remove',  suspended: 'remove', stopped: 'remove', exited: 'remove', failed: 'remove', newer: 'report-absent', damaged: 'remove' },
 };
 

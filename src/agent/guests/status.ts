@@ -40,6 +40,7 @@ function statusWithoutRun(parts: GuestParts, entry: LedgerEntry): ReportedStatus
   const guests = [...seenGuests(parts)].map((seen) => seen.guest).filter((each) => each.instanceId === instanceId);
   const damaged = guests.find((each) => each.damaged === true);
   if (damaged !== undefined) return statusOfGuest(damaged);
+  if (entry.assignment.want === 'incoming') return incomingStatus(parts, entry);
   const guest = guests.find((each) => each.incarnation === incarnation);
   if (entry.failure !== undefined && !isUp(guest)) return failedStatus(guest, entry.failure, entry.assignment);
   const dead = deadOf(entry, guest);
@@ -54,6 +55,13 @@ function statusWithoutRun(parts: GuestParts, entry: LedgerEntry): ReportedStatus
   const nothing = notes.settledOf(instanceId, incarnation);
   if (nothing === 'absent') return { state: 'absent' };
   return nothing === 'stopped' ? { state: 'stopped', ready: false, ports: [], phases: [] } : undefined;
+}
+
+/** Of a guest that moves to this host. */
+function incomingStatus({ moves }: GuestParts, { assignment }: LedgerEntry): GuestStatus | undefined {
+  const incoming = moves.seenOf(assignment.instanceId);
+  if (incoming?.id !== assignment.migration?.id || incoming === undefined) return undefined;
+  return { state: 'preparing', ready: false, ports: [], phases: [], incoming };
 }
 
 /** Where the checks of a guest say whether it is ready, its own word does not count. */

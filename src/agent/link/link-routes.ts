@@ -2,6 +2,8 @@
 //
 //   GET  /guests/{instanceId}/disk                                      a copy of the disk as one qcow2 file, of a guest that does not run
 //   GET  /guests/{instanceId}/log?offset=N&follow=true|false&limit=N    the console, raw; `berth-log-offset` says where it begins
+//   GET  /guests/{instanceId}/moves/{id}                                the files of a guest that moves to another host
+//   GET  /guests/{instanceId}/moves/{id}/{file}?offset=N&length=N       a piece of one, after its SHA-256
 //   POST /guests/{instanceId}/...                                       a client's way into the guest: access/access-routes.ts
 
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
@@ -13,6 +15,7 @@ import type { Logger } from '../../base/log.ts';
 import { serveWay, wayInto } from '../access/access-routes.ts';
 import type { ExecSessions } from '../access/exec-sessions.ts';
 import type { Driver } from '../drivers/driver.ts';
+import type { Outgoing } from '../migration/moves.ts';
 import { followLog, type LogRange } from '../access/guest-log.ts';
 import type { NameOf } from '../host/named.ts';
 import { refusalOf } from '../access/refusal.ts';
@@ -24,6 +27,8 @@ export interface LinkRoutes {
   readonly log: Logger;
   /** What those who ask call an instance or a volume. */
   readonly nameOf?: NameOf;
+  /** Absent: nothing moves from this host. */
+  readonly outgoing?: Outgoing | undefined;
   /** Told of the bytes that pass through, to and from guests. */
   readonly carried?: Carried;
 }
@@ -48,6 +53,8 @@ export async function answerRequest(routes: LinkRoutes, { stream, method, path, 
       return await serveWay(way, { stream, headers, clock: routes.clock, log: routes.log, nameOf: routes.nameOf });
     }
     if (method !== 'GET') throw new ApiError('MethodNotAllowed', `${method} is not possible here`);
+    const [, mover, id = '', name] = movePattern.exec(url.pathname) ?? [];
+    if (mover !== undefined) return await sendMove(routes, stream, { instanceId: mover, id, name, url });
     const [, instanceId, what] = /^\/guests\/(inst_[0-9a-z]{26})\/(log|disk)$/.exec(url.pathname) ?? [];
     if (instanceId === undefined) throw new ApiError('NotFound', 'there is no such route on a host');
     if (what === 'disk') await sendDisk(routes, stream, instanceId);
@@ -55,6 +62,34 @@ export async function answerRequest(routes: LinkRoutes, { stream, method, path, 
   } catch (error) {
     refuse(stream, refusalOf(error, routes.log, routes.nameOf));
   }
+}
+
+const movePattern = /^\/guests\/(inst_[0-9a-z]{26})\/moves\/(mig_[0-9a-z]{26})(?:\/(disk|vol_[0-9a-z]{26}))?$/;
+
+interface MoveRequest {
+  readonly instanceId: string;
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly url: URL;
+}
+
+async function sendMove(
+  { outgoing }: LinkRoutes,
+  stream: ServerHttp2Stream,
+  { instanceId, id, name, url }: MoveRequest,
+): Promise<void> {
+  if (outgoing === undefined) throw new ApiError('NotFound', 'there is no such route on a host');
+  const move = { instanceId, id };
+  const [offset, length] = ['offset', 'length'].map((field) => integerOf(url.searchParams, field));
+  const bytes =
+    name === undefined
+      ? Buffer.from(JSON.stringify(await outgoing.manifest(move)))
+      : await outgoing.read(move, { name, offset: offset ?? 0, length: length ?? 0 });
+  stream.respond({
+    [constants.HTTP2_HEADER_STATUS]: 200,
+    [constants.HTTP2_HEADER_CONTENT_TYPE]: name === undefined ? 'application/json' : 'application/octet-stream',
+  });
+  stream.end(bytes);
 }
 
 function driverOf({ drivers }: LinkRoutes, wanted: string): Driver {

@@ -10,6 +10,8 @@ import type { Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { LedgerFile } from '../ledger/ledger.ts';
+import type { IncomingFiles } from '../migration/moved-files.ts';
+import type { MoveSource } from '../migration/moves.ts';
 import type { RunParts } from '../runner/runs.ts';
 import type { VolumeFiles } from '../volumes/files/volume-files.ts';
 
@@ -37,6 +39,10 @@ export interface AgentOptions {
   readonly ledgerFile: LedgerFile;
   /** The volumes of this host. Absent: it keeps none, and reports so for those that it is to have. */
   readonly volumeFiles?: VolumeFiles;
+  /** Where files of guests are kept that move to this host. Absent: it takes none. */
+  readonly incomingFiles?: IncomingFiles;
+  /** Where these are read from. Default: the control plane, which asks the other host. */
+  readonly moveSource?: MoveSource;
   /** What guests with a program to run need. Absent: there are none. */
   readonly runs?: RunParts;
   /** Milliseconds of a clock that goes on while the machine is suspended. Default: `clock.monotonicMs`. */

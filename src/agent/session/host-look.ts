@@ -28,7 +28,7 @@ async function fingerprintOf({ options, recovery, stopping }: AgentParts, driver
       ...seen,
       ...(driver.suspension === undefined ? {} : { suspends: true }),
       ...(options.runs === undefined || driver.access?.openRunner === undefined ? {} : { runs: true }),
-      ...offersOf(driver),
+      ...offersOf(driver, options.incomingFiles !== undefined),
       ...(reason === undefined ? {} : { reason: reason.slice(0, 1024) }),
       ...(version === undefined ? {} : { version: version.slice(0, 128) }),
     };
@@ -38,11 +38,15 @@ async function fingerprintOf({ options, recovery, stopping }: AgentParts, driver
 }
 
 /** What the kind of driver can have at all, and this one has. */
-function offersOf({ name, access, mounts }: Driver): { readonly offers?: DriverOffer[] } {
+function offersOf({ name, access, mounts, migration }: Driver, receives: boolean): { readonly offers?: DriverOffer[] } {
   const ways = { tcp: access?.reach, http: access?.dial, exec: access?.exec, image: access?.imageHealth };
   const kinds = driverFacts.find((each) => each.name === name)?.checks ?? [];
   const checks = kinds.filter((kind) => ways[kind] !== undefined);
-  const offers: DriverOffer[] = mounts === true ? [...checks, 'mounts'] : checks;
+  const offers: DriverOffer[] = [
+    ...checks,
+    ...(mounts === true ? (['mounts'] as const) : []),
+    ...(migration !== undefined && receives ? (['migration'] as const) : []),
+  ];
   return offers.length === 0 ? {} : { offers };
 }
 

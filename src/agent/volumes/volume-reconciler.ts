@@ -8,7 +8,8 @@ import type { Prng } from '../../base/prng.ts';
 import { KeyedReconciler, type Step } from '../../base/concurrency/keyed-reconciler.ts';
 import { takeVolumeAction, troubleOf } from './actions/take-volume-action.ts';
 import type { VolumeClaims } from './volume-claims.ts';
-import { VolumeError, type VolumeFiles } from './files/volume-files.ts';
+import type { ReceivedFile } from '../migration/moved-files.ts';
+import { VolumeError, type VolumeFiles, type VolumeLook } from './files/volume-files.ts';
 import type { VolumeGate } from './volume-gate.ts';
 import { type HolderSources, holdersOf, holdingsOf } from './volume-holders.ts';
 import { observeVolume, type Trouble, type VolumeParts } from './volume-parts.ts';
@@ -25,6 +26,8 @@ export interface VolumeReconcilerOptions extends HolderSources {
   readonly log: Logger;
   /** Why a guest could not be given the volumes that it is to have, or does not let go of others; undefined: it could. */
   readonly guestTrouble: (instanceId: string) => string | undefined;
+  /** The file of a volume that moved to this host. */
+  readonly receivedOf?: (volumeId: string) => ReceivedFile | undefined;
   /** What is to be reported of a volume, or who may have it, has changed. */
   readonly onChange: (volumeId: string) => void;
 }
@@ -126,7 +129,7 @@ export class VolumeReconciler {
     const { ledger, looks, troubles } = this.#parts;
     if (ledger.volumeOf(volumeId) === undefined) return this.#forget(volumeId);
     try {
-      looks.set(volumeId, await files.look(volumeId));
+      looks.set(volumeId, await this.#lookOrAdopt(volumeId, files));
     } catch (error) {
       troubles.set(volumeId, { code: 'Internal', message: `cannot look at its file: ${describeError(error)}` });
       throw error;
@@ -142,6 +145,18 @@ export class VolumeReconciler {
     // An old ledger may contain a snapshot that was made again since, or a size from before the volume grew.
     if (actions.length === 0 || !ledger.confirmed) return 'rest';
     return this.#takeAll(assignment, actions, files);
+  }
+
+  /** What was received for it is the volume; that it is not here yet does not mean that it was lost. */
+  async #lookOrAdopt(volumeId: string, files: VolumeFiles): Promise<VolumeLook> {
+    const look = await files.look(volumeId);
+    if (look.found !== 'nothing' && look.found !== 'unfinished') return look;
+    const { ledger, receivedOf } = this.#options;
+    const wanted = ledger.confirmed && ledger.volumeOf(volumeId)?.want === 'present';
+    const received = wanted ? receivedOf?.(volumeId) : undefined;
+    if (received === undefined) return look;
+    await files.adopt(volumeId, received);
+    return files.look(volumeId);
   }
 
   #forget(volumeId: string): 'rest' {

@@ -1,8 +1,13 @@
 // The typed client of the API including the agent's part, for agent and simulator; user programs use user-client.ts.
 
 import type { TSchema } from 'typebox';
-import type { Heartbeat, Registration, ReportResults, Reports, Session } from '../agent-protocol.ts';
-import { AssignmentEvent, ReportResults as ReportResultsSchema, Session as SessionSchema } from '../agent-protocol.ts';
+import type { Heartbeat, MoveManifest, Registration, ReportResults, Reports, Session } from '../agent-protocol.ts';
+import {
+  AssignmentEvent,
+  MoveManifest as MoveManifestSchema,
+  ReportResults as ReportResultsSchema,
+  Session as SessionSchema,
+} from '../agent-protocol.ts';
 import { ApiError } from '../errors.ts';
 import { matches } from '../parse.ts';
 import { runRoutes } from '../routes/jobs.ts';
@@ -46,6 +51,19 @@ export function createClient(options: ClientOptions) {
           const call = { method: 'PUT', query, bytes, ...(signal ? { signal } : {}) } as const;
           return checked(RunSize, await client.json(`${base}/runs/${instanceId}/${part}`, call)).size;
         },
+        /** What a guest that moves to this host consists of. */
+        moveManifest: async ({ instanceId, ...query }: MoveQuery, signal: AbortSignal): Promise<MoveManifest> =>
+          checked(MoveManifestSchema, await client.json(`${base}/moves/${instanceId}`, { query, signal })),
+        /** A piece of one of its files, after its SHA-256. */
+        readMove: async (
+          { instanceId, name, ...query }: MoveQuery & { name: string; offset: number; length: number },
+          signal: AbortSignal,
+        ): Promise<Uint8Array> => {
+          const response = await client.request(`${base}/moves/${instanceId}/${name}`, { query, signal });
+          const pieces: Uint8Array[] = [];
+          for await (const bytes of response.body ?? []) pieces.push(bytes);
+          return joined(pieces);
+        },
         async *assignments(epoch: number, signal: AbortSignal): AsyncIterable<AssignmentEvent> {
           const response = await client.request(`${base}/assignments`, { query: { epoch }, signal });
           for await (const line of linesOf(response)) yield checked(AssignmentEvent, parseLine(line));
@@ -53,6 +71,13 @@ export function createClient(options: ClientOptions) {
       };
     },
   };
+}
+
+/** Which move of which instance; `epoch` of the session of the host that it moves to. */
+export interface MoveQuery {
+  readonly instanceId: string;
+  readonly id: string;
+  readonly epoch: number;
 }
 
 /** A piece of the log or the artifacts of a run. */
@@ -63,6 +88,16 @@ export interface RunPiece {
   /** Where `bytes` begin. */
   readonly offset: number;
   readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
 }
 
 const RunSize = runRoutes.put.answers[200].json;

@@ -10,6 +10,8 @@ import type { Candidates } from '../candidates.ts';
 import type { Capacity } from '../capacity.ts';
 import type { Effects } from '../plans/effects.ts';
 import type { DrainAnswer, DrainOptions, HostDrain } from '../plans/host-plan.ts';
+import type { MigrateOptions, MigrationPlan } from '../plans/migration-plan.ts';
+import type { Migration } from '../resources/migration.ts';
 import type { QueueList } from '../queue.ts';
 import type { DeadLetter } from '../dead-letter.ts';
 import type { Explanation } from '../explanation.ts';
@@ -35,6 +37,12 @@ export {
   linesOf,
   parseLine,
 } from './requests.ts';
+
+/** One of the two. */
+export interface MigrateAnswer {
+  readonly plan?: MigrationPlan;
+  readonly migration?: Migration;
+}
 
 export type AuditLogQuery = Readonly<
   Partial<Record<'since' | 'limit', number> & Record<'who' | 'object' | 'continue', string>>
@@ -217,6 +225,17 @@ function placementCalls(json: Json) {
       json('/v1/capacity', { method: 'POST', body: question, repeatable: true }),
 
     /** `limit`: how many hosts are listed; default 20. */
+    /** The plan, or with `apply` the move that begins. */
+    migrateInstance: (
+      name: string,
+      query: { project?: string } = {},
+      body: MigrateOptions & { readonly apply?: string } = {},
+    ): Promise<MigrateAnswer> => json(`${pathOf('instance', name)}/migration`, { method: 'POST', query, body }),
+
+    /** Throws `Conflict` once it belongs to its new host. */
+    cancelMigration: (name: string, query: { project?: string } = {}): Promise<Migration> =>
+      json(`${pathOf('instance', name)}/migration`, { method: 'DELETE', query }),
+
     explain: (
       name: string,
       query: { project?: string; limit?: number; continue?: string } = {},

@@ -16,6 +16,7 @@ import {
   type Resource,
   type ResourceDefinition,
 } from './metadata.ts';
+import { IncomingSeen, Migration } from './migration.ts';
 import { AffinityRule, MaxPerHost, rulesMax, SpreadRule } from './placement-rules.ts';
 import { imageCredentials } from './image-credential.ts';
 import { ProfileName } from './profile.ts';
@@ -268,6 +269,9 @@ export const GuestStatus = Type.Object(
     phases: Type.Array(Phase, { maxItems: 32 }),
     progress: Type.Optional(Type.String({ maxLength: guestMessageLengthMax })),
     run: Type.Optional(RunStatus),
+    incoming: Type.Optional(
+      Type.Unsafe<IncomingSeen>({ ...IncomingSeen, description: 'of a guest that moves to this host' }),
+    ),
   },
   closed,
 );
@@ -352,6 +356,10 @@ export const InstanceStatus = Type.Object(
         { host: Name, incarnation: Type.Integer(), atMs: Type.Integer(), proof: Type.Optional(HostProof) },
         { ...closed, description: 'the copy on a lost host that this one replaces' },
       ),
+    ),
+    migration: Type.Optional(Migration),
+    diskIncarnation: Type.Optional(
+      Type.Integer({ description: 'the incarnation that its disk was made for, on another host' }),
     ),
     evicted: Type.Optional(Type.Boolean({ description: 'its host is drained: its workload is to replace it' })),
     expiryToldMs: Type.Optional(Type.Integer({ description: 'the expiry for which the owner has had an event' })),

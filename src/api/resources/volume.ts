@@ -68,7 +68,8 @@ export type VolumePhase = Static<typeof VolumePhase>;
 export const VolumeStatus = Type.Object(
   {
     phase: VolumePhase,
-    host: Type.Optional(Type.String({ description: 'name of its host, which never changes' })),
+    host: Type.Optional(Type.String({ description: 'name of its host; it moves only with its instance' })),
+    life: Type.Optional(Type.Integer({ minimum: 1, description: 'grows with each move to another host; default 1' })),
     /** The instance that has it. Valid only while that instance exists and names the volume. */
     attachedTo: Type.Optional(Type.Object({ instance: Type.String(), id: Type.String() }, closed)),
     /** Its host has reported it ready once: from then on it is never created again, only found or lost. */

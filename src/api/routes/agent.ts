@@ -1,13 +1,23 @@
 // Routes for hosts' agents only. The token of a host gives access to the routes of that host only.
 
 import { Type } from 'typebox';
-import { AssignmentEvent, Heartbeat, Registration, ReportResults, Reports, Session } from '../agent-protocol.ts';
+import {
+  AssignmentEvent,
+  Heartbeat,
+  MoveManifest,
+  Registration,
+  ReportResults,
+  Reports,
+  Session,
+} from '../agent-protocol.ts';
 import { resourceSchemas } from './resource-schemas.ts';
 import { anyObject, json, route } from './route.ts';
 
 const tag = 'agent';
 const errors = ['StaleEpoch', 'Conflict'] as const;
 const epoch = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'of the session' });
+
+const moveId = Type.String({ minLength: 1, maxLength: 64, description: 'of the migration' });
 
 export const agentRoutes = {
   register: route({
@@ -85,6 +95,33 @@ export const agentRoutes = {
     query: {},
     answers: { 200: { description: 'raw bytes', bytes: true }, 206: { description: 'the rest of them', bytes: true } },
     errors: ['NotFound'],
+  }),
+  moveManifest: route({
+    id: 'readMoveManifest',
+    tag,
+    method: 'GET',
+    path: '/v1/hosts/:host/moves/:name',
+    access: 'host',
+    summary: 'The files of a guest that moves to this host',
+    query: { epoch, id: moveId },
+    answers: { 200: json(MoveManifest) },
+    errors: ['NotFound', 'StaleEpoch', 'Conflict', 'HostUnreachable'],
+  }),
+  readMove: route({
+    id: 'readMove',
+    tag,
+    method: 'GET',
+    path: '/v1/hosts/:host/moves/:name/:file',
+    access: 'host',
+    summary: 'A piece of such a file, after its SHA-256; the digest alone for zeros',
+    query: {
+      epoch,
+      id: moveId,
+      offset: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'in bytes' }),
+      length: Type.Integer({ minimum: 1, maximum: 1 << 26, description: 'in bytes' }),
+    },
+    answers: { 200: { description: 'raw bytes', bytes: true } },
+    errors: ['NotFound', 'StaleEpoch', 'Conflict', 'HostUnreachable'],
   }),
   link: route({
     id: 'openLink',

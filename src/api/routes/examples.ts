@@ -99,6 +99,7 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   findCandidates: { project: 'web', spec: { cpus: 2, memoryMiB: 4096 }, limit: 5 },
   drainHost: { stopOthers: false, movesMax: 2, deadlineMs: 3_600_000, atDeadline: 'leave' },
   evacuateHost: {},
+  migrateInstance: { to: 'rack2-7' },
   verify: { apply: false },
   formerVerify: { apply: false },
   createToken: { metadata: { name: 'ci' }, spec: { role: 'user', project: 'web', expiresInSec: 2_592_000 } },

@@ -8,6 +8,7 @@ import { capacityRoutes } from './capacity.ts';
 import { docsPageRoutes } from './docs-page.ts';
 import { hookRoutes } from './hooks.ts';
 import { hostPlanRoutes } from './host-plans.ts';
+import { migrationRoutes } from './migrations.ts';
 import { hostRoutes } from './hosts.ts';
 import { imageRoutes } from './images.ts';
 import { instanceRoutes } from './instances.ts';
@@ -33,6 +34,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(instanceRoutes),
   ...Object.values(hostRoutes),
   ...Object.values(hostPlanRoutes),
+  ...Object.values(migrationRoutes),
   ...Object.values(joinRoutes),
   ...Object.values(jobRoutes),
   ...Object.values(runRoutes),

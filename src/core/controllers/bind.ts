@@ -102,8 +102,11 @@ const noVolumes: NonNullable<Request['unplacedVolumes']> = [];
 
 /** Removes what the previous guest left in the status; nothing for a new instance. */
 function withoutFormerLife(status: InstanceStatus): InstanceStatus {
-  const { guest, report, startAgain, readyAtMs, runningAtMs, failedAtMs, nomination } = status;
-  if ((guest ?? report ?? startAgain ?? readyAtMs ?? runningAtMs ?? failedAtMs ?? nomination) === undefined)
+  const { guest, report, startAgain, readyAtMs, runningAtMs, failedAtMs, nomination, diskIncarnation } = status;
+  if (
+    (diskIncarnation ?? guest ?? report ?? startAgain ?? readyAtMs ?? runningAtMs ?? failedAtMs ?? nomination) ===
+    undefined
+  )
     return status;
   const {
     guest: _guest,
@@ -113,6 +116,7 @@ function withoutFormerLife(status: InstanceStatus): InstanceStatus {
     runningAtMs: _running,
     failedAtMs: _failed,
     nomination: _nomination,
+    diskIncarnation: _disk,
     ...kept
   } = status;
   return kept;

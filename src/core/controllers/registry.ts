@@ -10,6 +10,7 @@ import { hostLoss } from './host-loss.ts';
 import { inventory } from './inventory.ts';
 import { job } from './jobs/job.ts';
 import { lostHost } from './lost-host.ts';
+import { migration } from './migration.ts';
 import { overdue } from './overdue.ts';
 import { placement } from './placement.ts';
 import { powerOn } from './power-on.ts';
@@ -38,6 +39,7 @@ export const controllers: readonly Controller[] = [
   garbage,
   expiry,
   drain,
+  migration,
   overdue,
   inventory,
   token,

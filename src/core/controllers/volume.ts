@@ -14,7 +14,7 @@ import { keys } from '../state/keys.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { volumeStatusChange } from '../state/volume-change.ts';
-import { holderOf } from '../state/volumes.ts';
+import { holderOf, volumeAllocationKey } from '../state/volumes.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
 export const volume: Controller = {
@@ -43,7 +43,7 @@ function volumesOn(snapshot: Snapshot, host: string): string[] {
 }
 
 function finishDeletion(snapshot: Snapshot, { key, revision, value }: Entry<Volume>, ctx: Context): Plan {
-  const allocation = keys.allocation(value.metadata.id, 1);
+  const allocation = volumeAllocationKey(value);
   if (snapshot.get('allocation', allocation)) return emptyPlan;
   return {
     conditions: [{ key: allocation, ifRevision: 0 }],
@@ -60,14 +60,14 @@ function finishDeletion(snapshot: Snapshot, { key, revision, value }: Entry<Volu
  * releases its room.
  */
 function withoutItsHost(snapshot: Snapshot, entry: Entry<Volume>, ctx: Context): Plan | undefined {
-  const { spec, status, metadata } = entry.value;
+  const { spec, status } = entry.value;
   const { host, ...kept } = status;
   if (host === undefined || status.phase === 'Failed') return undefined;
   const hostKey = keys.host(host);
   if (snapshot.get('host', hostKey)) return undefined;
   const again = !status.made && spec.host === undefined && spec.source === undefined;
   // Its next allocation has the same key.
-  if (again && snapshot.get('allocation', keys.allocation(metadata.id, 1)))
+  if (again && snapshot.get('allocation', volumeAllocationKey(entry.value)))
     return { changes: [], requeueAfterMs: 1000 };
   const why: NewCondition = {
     type: 'Ready',

@@ -9,7 +9,7 @@ import { keys } from '../state/keys.ts';
 import type { Change } from '../state/plan.ts';
 import type { Allocation, Inventory, Provider } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { heldGiB } from '../state/volumes.ts';
+import { heldGiB, lifeOf } from '../state/volumes.ts';
 
 /** The capacity of an inventory: floor((total − reserved) × ratio). */
 export function capacityOf(inventory: Inventory): number {
@@ -98,23 +98,44 @@ export function claimWithVolumes(
   claimed: Omit<Allocation, 'kind' | 'amounts'> & { readonly held: Held },
   volumes: readonly Volume[],
 ): Change[] {
-  const gib = volumes.reduce((sum, { spec }) => sum + heldGiB(spec), 0);
-  const [providerId] = Object.keys(claimed.held).filter((id) => (claimed.held[id]?.['DISK_GB'] ?? 0) >= gib);
-  assert(providerId !== undefined, 'volumes are placed where no provider holds their room');
-  const { DISK_GB: disk = 0, ...rest } = claimed.held[providerId] ?? {};
-  const own = { ...claimed.held, [providerId]: disk > gib ? { ...rest, DISK_GB: disk - gib } : rest };
-  const at = { host: claimed.host, providerId };
+  const { own, at } = apart(claimed, volumes);
   return [...claim(snapshot, { ...claimed, held: own }), ...volumes.map((volume) => allocationOf(volume, at))];
+}
+
+/** Of an allocation that holds the room of an instance and of these volumes together: each gets its own. */
+export function splitVolumes(allocation: Entry<Allocation>, volumes: readonly Volume[]): Change[] {
+  if (volumes.length === 0) return [];
+  const { host, amounts } = allocation.value;
+  const { own, at } = apart({ host, held: amounts }, volumes);
+  return [
+    { key: allocation.key, ifRevision: allocation.revision, value: { ...allocation.value, amounts: own } },
+    ...volumes.map((volume) => allocationOf(volume, at)),
+  ];
+}
+
+function apart(
+  { host, held }: { readonly host: string; readonly held: Held },
+  volumes: readonly Volume[],
+): { readonly own: Held; readonly at: { readonly host: string; readonly providerId: string } } {
+  const gib = volumes.reduce((sum, { spec }) => sum + heldGiB(spec), 0);
+  const [providerId] = Object.keys(held).filter((id) => (held[id]?.['DISK_GB'] ?? 0) >= gib);
+  assert(providerId !== undefined, 'volumes are placed where no provider holds their room');
+  const { DISK_GB: disk = 0, ...rest } = held[providerId] ?? {};
+  return {
+    own: { ...held, [providerId]: disk > gib ? { ...rest, DISK_GB: disk - gib } : rest },
+    at: { host, providerId },
+  };
 }
 
 function allocationOf(volume: Volume, at: { readonly host: string; readonly providerId: string }): Change {
   const { id, project, name } = volume.metadata;
+  const incarnation = lifeOf(volume.status);
   return {
-    key: keys.allocation(id, 1),
+    key: keys.allocation(id, incarnation),
     ifRevision: 0,
     value: {
       kind: 'allocation',
-      consumer: { kind: 'volume', id, incarnation: 1, project, name },
+      consumer: { kind: 'volume', id, incarnation, project, name },
       host: at.host,
       amounts: { [at.providerId]: { DISK_GB: heldGiB(volume.spec) } },
       driver: '',

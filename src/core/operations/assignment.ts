@@ -8,6 +8,7 @@ import type { Container } from '../../api/resources/container.ts';
 import type { Image } from '../../api/resources/image.ts';
 import { type Instance, type InstanceSpec, isToBeOn } from '../../api/resources/instance.ts';
 import { holdsOnlyDisk } from '../ledger/ledger.ts';
+import { roleIn } from '../migrations/migration-state.ts';
 import { conditionOf } from '../state/conditions.ts';
 import { hostLost, restored } from '../state/guest-phase.ts';
 import type { Allocation } from '../state/records.ts';
@@ -31,6 +32,9 @@ export function assignmentOf(
   const assigned = current?.value.status.assigned ?? held;
   const secrets = spec && secretValuesFor(consumer.project, spec, secretByName);
   const startAgain = current?.value.status.startAgain;
+  const migration = current && migrationFor(current.value, allocation.value, volumeByName);
+  const { diskIncarnation } = current?.value.status ?? {};
+  const isOwn = current?.value.status.incarnation === consumer.incarnation;
   return {
     instanceId: consumer.id,
     incarnation: consumer.incarnation,
@@ -58,6 +62,27 @@ export function assignmentOf(
     stopGraceMs: spec?.stopGraceMs ?? 0,
     ...(spec?.selfStop === true ? { selfStop: true } : {}),
     ...(startAgain === undefined ? {} : { startAgain }),
+    ...(migration === undefined ? {} : { migration }),
+    ...(diskIncarnation === undefined || !isOwn ? {} : { diskIncarnation }),
+  };
+}
+
+/** What this host has to do with the move of the instance; undefined: nothing. */
+function migrationFor(
+  instance: Instance,
+  allocation: Allocation,
+  volumeByName: VolumeByName,
+): Assignment['migration'] | undefined {
+  const found = roleIn(instance, allocation);
+  if (found === undefined) return undefined;
+  const { role, migration } = found;
+  const { bytesPerSecondMax } = migration;
+  return {
+    id: migration.id,
+    role,
+    copy: migration.step === 'Copying',
+    volumes: volumesAssigned(instance, migration.from, volumeByName).map(({ volumeId }) => volumeId),
+    ...(bytesPerSecondMax === undefined ? {} : { bytesPerSecondMax }),
   };
 }
 
@@ -85,9 +110,12 @@ const plainContainer: Container = { name: 'main', env: {}, ports: [] };
 function wanted(instance: Instance | undefined, allocation: Allocation): Assignment['want'] {
   if (!instance || instance.metadata.deletionRequestedAtMs !== undefined) return 'absent';
   const { status, spec } = instance;
+  const role = roleIn(instance, allocation)?.role;
+  if (role === 'incoming') return 'incoming';
   if (status.host !== allocation.host || status.incarnation !== allocation.consumer.incarnation) return 'absent';
   const seen = conditionOf(status.conditions, 'Running')?.reason;
   if (seen === restored) return 'kept';
+  if (role === 'outgoing') return 'stopped';
   // Without room it may not run: controllers/power-on.ts claims it again.
   if (!isToBeOn(spec) || status.phase === 'Exited' || holdsOnlyDisk(allocation)) return 'stopped';
   // A failed guest has ended; a guest on a lost host may still run.

@@ -17,6 +17,7 @@ import { attachToExisting, attachToNew } from './volumes/attach.ts';
 import { assertChecks } from './instances/checks.ts';
 import { assertGraces } from './instances/graces.ts';
 import { assertHostLoss } from './instances/host-loss.ts';
+import { assertNotMigrating } from './instances/migrate.ts';
 import { assertLifetime, sameLifetime } from './instances/lifetime.ts';
 import { assertRun } from './jobs/runnable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
@@ -140,6 +141,8 @@ export function replaceInstance(
     assertLifetime(input.spec, { createdAtMs: value.metadata.createdAtMs, nowMs: ctx.nowMs });
   if (input.spec.powerState === 'suspended' && value.spec.powerState !== 'suspended')
     assertSuspendable(snapshot, value);
+  if (!equalJson(value.spec.volumes, input.spec.volumes))
+    assertNotMigrating(entry, 'its volumes cannot be attached or detached');
   const sameLabels = equalJson(value.metadata.labels, input.labels);
   if (!specChanged && sameLabels) return { plan: unchanged(entry), key, changed: false };
   if (!sameLabels) assertPlacementRules(snapshot, { ...input, placement: value.spec.placement });

@@ -5,6 +5,8 @@ import type { GuestStatus, Report } from '../../api/agent-protocol.ts';
 import { acceleratorFallback } from '../../api/resources/guest.ts';
 import { type Instance, type InstanceStatus, isToBeOn, isToStartAgain } from '../../api/resources/instance.ts';
 import { release, releaseAllButDisk } from '../ledger/ledger.ts';
+import { roleIn } from '../migrations/migration-state.ts';
+import { withMigration } from '../migrations/migration-steps.ts';
 import { type NewCondition, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange, type NewEvent } from '../state/events.ts';
@@ -103,6 +105,7 @@ function applyGuest(
   ctx: Context,
 ): ReportDecision {
   const { report, epoch, host, guest } = input;
+  if (instance && roleIn(instance.value, allocation.value)?.role === 'incoming') return applyIncoming(instance, input);
   if (!instance || instance.value.status.host !== host || instance.value.status.incarnation !== report.incarnation)
     return stale;
   const { status } = instance.value;
@@ -125,6 +128,19 @@ function applyGuest(
     },
     result: 'accepted',
   };
+}
+
+/** The target of a move tells how far it is; the controller `migration` decides. */
+function applyIncoming(
+  entry: Entry<Instance>,
+  { epoch, report, guest }: { readonly epoch: number; readonly report: Report; readonly guest: GuestStatus },
+): ReportDecision {
+  const { migration } = entry.value.status;
+  if (migration === undefined || guest.incoming?.id !== migration.id) return stale;
+  const last = migration.report;
+  if (last && (epoch < last.epoch || (epoch === last.epoch && report.sequence <= last.sequence))) return stale;
+  const next = { ...migration, seen: guest.incoming, report: { epoch, sequence: report.sequence } };
+  return { plan: { changes: [withMigration(entry, next)] }, result: 'accepted' };
 }
 
 /**

@@ -35,8 +35,8 @@ export interface Allocation {
   readonly kind: 'allocation';
   readonly consumer: {
     /**
-     * Absent: an instance. A task has nothing on the host, and its agent never sees it. A volume has one incarnation,
-     * 1.
+     * Absent: an instance. A task has nothing on the host, and its agent never sees it. The incarnation of a
+     * volume grows when it moves to another host.
      */
     readonly kind?: 'task' | 'volume';
     readonly id: string;

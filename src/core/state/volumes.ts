@@ -13,6 +13,15 @@ export function heldGiB({ sizeGiB, snapshots }: Pick<VolumeSpec, 'sizeGiB' | 'sn
   return sizeGiB * (1 + snapshots.length);
 }
 
+/** What it holds on its host. Each move to another host begins a new life, with room of its own. */
+export function volumeAllocationKey({ metadata, status }: Volume): string {
+  return keys.allocation(metadata.id, lifeOf(status));
+}
+
+export function lifeOf({ life = 1 }: Pick<Volume['status'], 'life'>): number {
+  return life;
+}
+
 /** The instance that has the volume. The volume's own record may name an instance that is gone or no longer uses it. */
 export function holderOf(snapshot: Snapshot, { metadata, status }: Volume): Entry<Instance> | undefined {
   const instance = status.attachedTo && snapshot.instanceById(status.attachedTo.id);

@@ -2,13 +2,14 @@
 // be the only copy of its data: it is deleted only when an operator requests it.
 
 import { keys } from '../state/keys.ts';
+import { volumeAllocationKey } from '../state/volumes.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import type { Fault, Rule } from './fault.ts';
 
 export const volumes: Rule = function* (snapshot) {
   for (const { value } of snapshot.list('volume')) {
     const { metadata, status } = value;
-    const held = snapshot.get('allocation', keys.allocation(metadata.id, 1))?.value.host;
+    const held = snapshot.get('allocation', volumeAllocationKey(value))?.value.host;
     const over = status.phase === 'Failed' || metadata.deletionRequestedAtMs !== undefined;
     yield status.host === undefined || over || held === status.host
       ? undefined
@@ -27,8 +28,9 @@ export const volumes: Rule = function* (snapshot) {
 
 function unknown(snapshot: Snapshot, host: string, id: string): Fault | undefined {
   const allocationKey = keys.allocation(id, 1);
-  const held = snapshot.get('allocation', allocationKey)?.value.host;
-  if (held === host) return undefined; // already ordered to be deleted, or just adopted
+  const hosts = snapshot.allocationsOfConsumer(id).map(({ value }) => value.host);
+  const held = hosts[0];
+  if (hosts.includes(host)) return undefined; // already ordered to be deleted, or just adopted
   return {
     key: `volume ${host} ${id}`,
     code: 'UnknownVolume',

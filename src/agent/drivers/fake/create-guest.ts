@@ -5,6 +5,7 @@ import { DriverError } from '../../host/driver-error.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import type { GuestSpec } from '../driver.ts';
 import { ownCredentials } from '../own-credentials.ts';
+import { bootsOn } from './guest-migration.ts';
 import type { FakeGuest, FakeStep } from './fake-guest.ts';
 import { type Hands, recordDamaged } from './hands.ts';
 import { type PortRange, reservePorts } from './reserve-ports.ts';
@@ -80,7 +81,10 @@ async function build(
     hands.throwIfClosed(spec.instanceId);
     world.giveProgram(guest, runDisk);
   }
-  await step(hands, { guest, name: 'clone', signal }, () => hands.pause(guest, world.latencies.cloneMs, signal));
+  await step(hands, { guest, name: 'clone', signal }, async () => {
+    await hands.pause(guest, world.latencies.cloneMs, signal);
+    if (spec.disk !== undefined) guest.boots = (await bootsOn(spec.disk)) ?? 0;
+  });
   await step(hands, { guest, name: 'start', signal }, () => hands.pause(guest, world.latencies.startMs, signal));
   world.startGuest(guest);
 }

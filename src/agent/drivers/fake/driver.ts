@@ -9,6 +9,7 @@ import type { Driver, Guest, LogChunk } from '../driver.ts';
 import { AbortSignals } from './abort-signals.ts';
 import { type Creation, createGuest } from './create-guest.ts';
 import { type FakeGuest, fakeAddress } from './fake-guest.ts';
+import { guestMigration } from './guest-migration.ts';
 import { guestVolumes } from './guest-volumes.ts';
 import { Hands } from './hands.ts';
 import type { PortRange } from './reserve-ports.ts';
@@ -46,6 +47,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
       resume: (instanceId) => hands.inLine(instanceId, () => setSuspended(hands, 'resume', instanceId)),
     },
     volumes: guestVolumes(hands),
+    migration: guestMigration(hands, options.images),
     access: {
       openRunner: async (instanceId) => openRunnerPort(hands, instanceId),
       reach: async (instanceId, port) => assertListens(hands.here('reach', instanceId), port),

@@ -4,7 +4,7 @@
 import type { GuestSpec } from '../driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import { describeError } from '../../../base/log.ts';
-import { guestUuid } from './guest-files.ts';
+import { bornAs, guestUuid } from './guest-files.ts';
 import { makeGuestDirectory } from './disk/disk.ts';
 import { asDriverError, inTheWay, throwIfAborted } from './errors.ts';
 import type { Hands } from './hands.ts';
@@ -55,7 +55,7 @@ async function build(
   const { clock, slots, hypervisor } = hands;
   const directory = await hands.directoryOf(spec.instanceId);
   slot.record = {
-    ...newRecord(spec, guestUuid(spec.instanceId, spec.incarnation)),
+    ...newRecord(spec, guestUuid(spec.instanceId, bornAs(spec))),
     ...(hypervisor.volumes && spec.volumes !== undefined ? { volumes: [...spec.volumes] } : {}),
   };
   await makeGuestDirectory(directory, hands.directoryMode);

@@ -14,6 +14,7 @@ import type { Driver } from '../driver.ts';
 import { accessTo } from './ways-in/access.ts';
 import { readConsole } from './ways-in/console-log.ts';
 import { createGuest } from './create.ts';
+import { migrationOf } from './disk/move-disk.ts';
 import { exportDisk } from './disk/export-disk.ts';
 import { noSuchGuest } from './errors.ts';
 import { guestFiles } from './guest-files.ts';
@@ -55,7 +56,10 @@ export function createVmDriver(options: VmDriverOptions): Driver {
     // Where a hypervisor makes disks of its own, they are nothing to copy as files.
     ...(hands.hypervisor.make || hands.hypervisor.makeDisk
       ? {}
-      : { exportDisk: (instanceId, signal) => exportDisk(hands, instanceId, signal) }),
+      : {
+          exportDisk: (instanceId, signal) => exportDisk(hands, instanceId, signal),
+          ...(hands.hypervisor.migrates ? { migration: migrationOf(hands) } : {}),
+        }),
     async close() {
       slots.close();
       for (const slot of slots.all()) {

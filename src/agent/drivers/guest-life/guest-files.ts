@@ -1,8 +1,17 @@
 // The files that every guest has in its folder, and what it is known by.
 
 import { createHash } from 'node:crypto';
+import type { GuestSpec } from '../driver.ts';
 
 export const guestFiles = { disk: 'disk.qcow2', seed: 'seed.iso', runDisk: 'run.img', console: 'console.log' } as const;
+
+/** A guest that moved knows itself as the incarnation that its disk was made for. */
+export function bornAs({
+  incarnation,
+  diskIncarnation = incarnation,
+}: Pick<GuestSpec, 'incarnation' | 'diskIncarnation'>): number {
+  return diskIncarnation;
+}
 
 /** One uuid for each life of an instance, the same on every host and after every restart. */
 export function guestUuid(instanceId: string, incarnation: number): string {

@@ -145,6 +145,8 @@ export interface Hypervisor {
   readonly volumes?: true;
   /** Its machines can be suspended. */
   readonly suspends?: true;
+  /** Disks of its machines are files that mean the same on another host. */
+  readonly migrates?: true;
   /** Its machines can have a disk with a program, and the runner's port. */
   readonly runs?: true;
   /** What guests are connected to, where that is more than a network of the hypervisor's own. */

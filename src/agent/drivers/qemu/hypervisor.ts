@@ -69,6 +69,7 @@ class QemuHypervisor implements Hypervisor {
   readonly volumes = true;
   readonly suspends = true;
   readonly runs = true;
+  readonly migrates = true;
   readonly network?: HostNetwork;
   readonly fallBack?: NonNullable<HostLook['fallBack']>;
   readonly #options: QemuOptions;

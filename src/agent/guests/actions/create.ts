@@ -4,6 +4,7 @@ import type { Assignment } from '../../../api/agent-protocol.ts';
 import type { Driver, GuestSpec, GuestVolume } from '../../drivers/driver.ts';
 import type { PreparedRun } from '../../runner/runs.ts';
 import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
+import type { ReceivedFile } from '../../migration/moved-files.ts';
 import type { GuestFailure, LedgerEntry } from '../../ledger/ledger.ts';
 import { codeOf, driverMissing, fail, failUnlessRecorded } from '../failure.ts';
 import { releaseVolumes, takeVolumes } from '../guest-volumes.ts';
@@ -17,6 +18,12 @@ export async function create(parts: GuestParts, entry: LedgerEntry): Promise<Ste
     fail(parts, entry, failure);
     return 'go-on';
   }
+  const disk = parts.moves.diskOf(assignment);
+  if (assignment.diskIncarnation !== undefined && disk === undefined) {
+    const message = 'it moved to this host, and its disk is not here any more; a new one in its place would hide that';
+    fail(parts, entry, { code: 'DiskLost', message });
+    return 'go-on';
+  }
   if (lacksValues(assignment)) return 'rest'; // they come with the next assignments
   const volumes = takeVolumes(parts, assignment);
   if (volumes === undefined) return 'rest';
@@ -28,7 +35,7 @@ export async function create(parts: GuestParts, entry: LedgerEntry): Promise<Ste
   let program: PreparedRun | undefined;
   try {
     if (assignment.run !== undefined) program = await runs.prepare(assignment, driver, abort.signal);
-    await driver.create(specOf(assignment, { image, volumes, program }), abort.signal);
+    await driver.create(specOf(assignment, { image, volumes, program, disk }), abort.signal);
     notes.noteGiven(instanceId, volumes);
   } catch (error) {
     if (abort.signal.aborted || parts.closing()) return 'go-on'; // the agent gave it up
@@ -47,7 +54,7 @@ type Means =
   | { readonly driver?: undefined; readonly image?: undefined; readonly failure: GuestFailure };
 
 /** The driver and the image, or why the guest cannot be created with them. */
-function meansOf({ drivers }: GuestParts, assignment: Assignment): Means {
+export function meansOf({ drivers }: GuestParts, assignment: Assignment): Means {
   const driver = drivers.find(({ name }) => name === assignment.driver);
   if (driver === undefined) {
     return { failure: { code: driverMissing, message: `this host has no driver "${assignment.driver}"` } };
@@ -68,11 +75,12 @@ interface Given {
   readonly image: GuestSpec['image'];
   readonly volumes: readonly GuestVolume[];
   readonly program: PreparedRun | undefined;
+  readonly disk?: ReceivedFile | undefined;
 }
 
-function specOf(assignment: Assignment, { image, volumes, program }: Given): GuestSpec {
+export function specOf(assignment: Assignment, { image, volumes, program, disk }: Given): GuestSpec {
   const { instanceId, incarnation, name, project, hostname, cpus, memoryMiB, diskGiB, imageName } = assignment;
-  const { ports, sshKeys, userData, containers, secrets } = assignment;
+  const { ports, sshKeys, userData, containers, secrets, diskIncarnation } = assignment;
   const imageCredentials = credentialsWithValues(assignment);
   return {
     instanceId,
@@ -94,5 +102,7 @@ function specOf(assignment: Assignment, { image, volumes, program }: Given): Gue
       : { containers: containers.map((each) => ({ ...each, env: withValues(each.env, secrets) })) }),
     ...(imageCredentials === undefined ? {} : { imageCredentials }),
     ...(volumes.length === 0 ? {} : { volumes }),
+    ...(disk === undefined ? {} : { disk }),
+    ...(diskIncarnation === undefined ? {} : { diskIncarnation }),
   };
 }

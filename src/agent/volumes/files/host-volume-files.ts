@@ -1,10 +1,13 @@
 // Volumes as qcow2 files of this host, a folder each: VOLUMES/<id>/disk.qcow2. A file gets this name only when it is complete
 // and durable. An agent that dies before leaves a file under another name, which the next attempt removes.
 
-import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { type FileHandle, link, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import type { DiskReader, ReceivedFile } from '../../migration/moved-files.ts';
+import { openDisk } from '../../migration/open-disk.ts';
 import { lookAtQcow2 } from './qcow2-volume.ts';
 import { type NewVolume, VolumeError, type VolumeFiles, volumeIdPattern, type VolumeLook } from './volume-files.ts';
 import { noRoom, VolumeQemuImg } from './volume-qemu-img.ts';
@@ -90,6 +93,37 @@ class HostVolumeFiles implements VolumeFiles {
       if (there === (act === 'make')) return;
       await this.#qemuImg.snapshot(`cannot ${what}`, `${volumeId}/${diskFile}`, { act, name });
       await sync(this.pathOf(volumeId));
+    });
+  }
+
+  openRead(volumeId: string): Promise<DiskReader> {
+    const what = `read volume ${volumeId}`;
+    return this.#asVolumeError(what, async () => {
+      await this.#qemuImg.assertUnused(`cannot ${what}`, `${volumeId}/${diskFile}`);
+      return openDisk(this.pathOf(volumeId));
+    });
+  }
+
+  /** A file that names another would have the next program read that one. */
+  async check(received: ReceivedFile, signal: AbortSignal): Promise<void> {
+    const look = await lookAtQcow2(received.path);
+    if (look.found !== 'volume') throw new DriverError('ImageInvalid', 'a file that was received is no volume');
+    const sound = await this.#qemuImg.check(received.path, signal);
+    if (signal.aborted) throw new DriverError('Aborted', 'the check of a volume was given up');
+    if (!sound) throw new DriverError('ImageInvalid', 'a volume that was received is damaged');
+  }
+
+  adopt(volumeId: string, received: ReceivedFile): Promise<void> {
+    return this.#asVolumeError(`take over volume ${volumeId}`, async () => {
+      const folder = this.#folderOf(volumeId);
+      const unfinished = join(folder, unfinishedFile);
+      await mkdir(folder, { recursive: true, mode: this.#directoryMode });
+      await rm(unfinished, { recursive: true, force: true });
+      await link(received.path, unfinished);
+      await sync(unfinished, (file) => file.chmod(0o600));
+      await rename(unfinished, join(folder, diskFile));
+      await sync(folder);
+      await sync(this.#directory);
     });
   }
 

@@ -3,6 +3,7 @@
 
 import type { VolumeSnapshot } from '../../../api/resources/volume.ts';
 import type { Clock } from '../../../base/clock.ts';
+import { readerOf } from '../../migration/memory-incoming-files.ts';
 import { VolumeError, type VolumeFiles } from './volume-files.ts';
 
 /** A volume as it is. What a guest wrote on it is a text. */
@@ -63,6 +64,18 @@ export function createMemoryVolumeFiles(options: MemoryVolumeFilesOptions): Volu
     async snapshot(volumeId, act, name) {
       const volume = await changed(`${act} snapshot "${name}" of`, volumeId);
       snapshotPretended(volume, { act, name, nowMs: clock.nowMs() });
+    },
+    async openRead(volumeId) {
+      const volume = disk.get(volumeId);
+      if (volume === undefined) throw new VolumeError('Internal', `cannot read volume ${volumeId}: it is not there`);
+      return readerOf(new TextEncoder().encode(JSON.stringify(volume)));
+    },
+    check: async () => {},
+    async adopt(volumeId, received) {
+      await beforeChange();
+      if (disk.has(volumeId)) return;
+      const volume: PretendedVolume = JSON.parse(new TextDecoder().decode(await received.bytes()));
+      disk.set(volumeId, volume);
     },
     async remove(volumeId) {
       if (disk.has(volumeId)) await changed('remove', volumeId);

@@ -2,6 +2,7 @@
 // resolves; it never decides anything, and never touches a volume but the one it is told of.
 
 import type { VolumeSnapshot } from '../../../api/resources/volume.ts';
+import type { DiskReader, ReceivedFile } from '../../migration/moved-files.ts';
 
 export type VolumeLook =
   | { readonly found: 'nothing' }
@@ -41,6 +42,12 @@ export interface VolumeFiles {
   /** Of a volume that no guest has open, as all that follow. Never makes it smaller. */
   grow(volumeId: string, sizeBytes: number): Promise<void>;
   snapshot(volumeId: string, act: 'make' | 'remove', name: string): Promise<void>;
+  /** For copying; of a volume that no guest has open. */
+  openRead(volumeId: string): Promise<DiskReader>;
+  /** Whether a file that was received for a volume is sound. Throws when it is not. */
+  check(received: ReceivedFile, signal: AbortSignal): Promise<void>;
+  /** The volume is this file from now on, which stays where it is as well. Harmless when it is there. */
+  adopt(volumeId: string, received: ReceivedFile): Promise<void>;
   /** With all its snapshots, and with what an interrupted making left. Harmless when there is nothing. */
   remove(volumeId: string): Promise<void>;
 }

@@ -1,6 +1,7 @@
 // What qemu-img does to the files of volumes, in its jail. Every failure is a `VolumeError`.
 
 import { statfs } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import { type JailLimits, runQemuImg } from '../../images/qemu-img.ts';
 import { snapshotTag, VolumeError, type VolumeErrorCode } from './volume-files.ts';
@@ -81,6 +82,18 @@ export class VolumeQemuImg {
   assertUnused(what: string, file: string): Promise<void> {
     const words = ['info', '-f', 'qcow2', file];
     return this.#run(what, words, { limits: changeLimits, timeoutMs: shortTimeoutMs });
+  }
+
+  /** Of a file anywhere. */
+  async check(path: string, signal: AbortSignal): Promise<boolean> {
+    const { clock, program } = this.#options;
+    const result = await runQemuImg(clock, {
+      program,
+      arguments: ['check', '-q', '-f', 'qcow2', basename(path)],
+      workingDirectory: dirname(path),
+      ...{ limits: changeLimits, timeoutMs: changeTimeoutMs, signal },
+    });
+    return result.ok;
   }
 
   async #run(what: string, words: readonly string[], call: Call): Promise<void> {

@@ -8,7 +8,7 @@ import { conditionOf } from '../../state/conditions.ts';
 import { restored } from '../../state/guest-phase.ts';
 import type { Allocation } from '../../state/records.ts';
 import type { Entry } from '../../state/snapshot.ts';
-import { heldGiB } from '../../state/volumes.ts';
+import { heldGiB, lifeOf } from '../../state/volumes.ts';
 
 export type VolumeByName = (project: string, name: string) => Volume | undefined;
 
@@ -21,7 +21,11 @@ export function volumeAssignmentOf(
   const { consumer, amounts } = allocation.value;
   const current = volume?.value.metadata.id === consumer.id ? volume : undefined;
   const spec = current?.value.spec;
-  const wanted = current !== undefined && current.value.metadata.deletionRequestedAtMs === undefined;
+  const wanted =
+    current !== undefined &&
+    current.value.metadata.deletionRequestedAtMs === undefined &&
+    // Otherwise it has moved: nothing of it is to stay here.
+    lifeOf(current.value.status) === consumer.incarnation;
   const held = Object.values(amounts)[0]?.['DISK_GB'] ?? 1;
   const source = spec?.source && volumeByName(consumer.project, spec.source.volume);
   return {

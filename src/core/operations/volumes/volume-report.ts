@@ -20,7 +20,7 @@ import type { Change, Plan } from '../../state/plan.ts';
 import type { Allocation } from '../../state/records.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 import { volumeStatusChange } from '../../state/volume-change.ts';
-import { heldGiB } from '../../state/volumes.ts';
+import { heldGiB, volumeAllocationKey } from '../../state/volumes.ts';
 import { hostInSession } from '../host.ts';
 import type { ReportDecision } from '../report.ts';
 import { mayBeMore, volumeAssignmentOf } from './volume-assignment.ts';
@@ -36,8 +36,9 @@ export function applyVolumeReport(
 ): ReportDecision {
   const host = hostInSession(snapshot, input.host, input.epoch);
   const { report } = input;
-  const allocation = snapshot.get('allocation', keys.allocation(report.volumeId, 1));
-  if (!allocation || allocation.value.host !== input.host || allocation.value.consumer.kind !== 'volume') return stale;
+  const held = snapshot.allocationsOfConsumer(report.volumeId);
+  const allocation = held.find(({ value }) => value.host === input.host && value.consumer.kind === 'volume');
+  if (!allocation) return stale;
   const { consumer } = allocation.value;
   const found = snapshot.get('volume', keys.volume(consumer.project, consumer.name));
   const volume = found?.value.metadata.id === consumer.id ? found : undefined;
@@ -88,7 +89,8 @@ function applySeen(
   ctx: Context,
 ): ReportDecision {
   const { report, epoch, host, seen } = input;
-  if (!volume || volume.value.status.host !== host) return stale;
+  if (!volume || volume.value.status.host !== host || allocation.key !== volumeAllocationKey(volume.value))
+    return stale;
   const { spec, grown } = withFound(snapshot, volume.value, seen);
   if (!spec) return stale;
   const { metadata, status } = volume.value;

@@ -12,7 +12,7 @@ import { keys } from '../../state/keys.ts';
 import type { Change } from '../../state/plan.ts';
 import type { Allocation } from '../../state/records.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
-import { heldGiB } from '../../state/volumes.ts';
+import { heldGiB, volumeAllocationKey } from '../../state/volumes.ts';
 
 const able: ReadonlySet<string> = new Set(driverFacts.flatMap(({ name, volumes }) => (volumes ? [name] : [])));
 
@@ -45,8 +45,9 @@ export function roomForVolumes(snapshot: Snapshot, volumes: readonly Volume[], h
 }
 
 /** The additional room; none while it is on no host. Less room is released when its host is done. Throws `Conflict`. */
-export function growRoomOfVolume(snapshot: Snapshot, { metadata, spec, status }: Volume): Change[] {
-  const allocation = snapshot.get('allocation', keys.allocation(metadata.id, 1));
+export function growRoomOfVolume(snapshot: Snapshot, volume: Volume): Change[] {
+  const { metadata, spec, status } = volume;
+  const allocation = snapshot.get('allocation', volumeAllocationKey(volume));
   if (!allocation || status.host === undefined) return [];
   const [[providerId, held] = []] = Object.entries(allocation.value.amounts);
   const more = heldGiB(spec) - (held?.['DISK_GB'] ?? 0);

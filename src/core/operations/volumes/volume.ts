@@ -12,9 +12,10 @@ import { keys } from '../../state/keys.ts';
 import { unchanged } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
-import { holderOf } from '../../state/volumes.ts';
+import { holderOf, volumeAllocationKey } from '../../state/volumes.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
 import type { Decision } from '../decision.ts';
+import { assertNotMigrating } from '../instances/migrate.ts';
 import { existing, replacedMetadata } from '../replace.ts';
 import { growRoomOfVolume, roomForVolume } from './volume-room.ts';
 
@@ -87,6 +88,7 @@ function sourceOf(
       `there is no volume "${name}" in project ${project}; "berth volume ls" lists them`,
     );
   const { spec: own, status } = source.value;
+  assertStays(snapshot, source.value);
   if (!own.snapshots.includes(state) || !status.volume?.snapshots.some((each) => each.name === state))
     throw invalid(
       'spec.source.snapshot',
@@ -122,6 +124,7 @@ export function replaceVolume(
   for (const name of value.spec.snapshots)
     if (!input.spec.snapshots.includes(name)) assertNotCopied(snapshot, value, name);
   const specChanged = !equalJson(value.spec, input.spec);
+  if (specChanged) assertStays(snapshot, value);
   if (!specChanged && equalJson(value.metadata.labels, input.labels))
     return { plan: unchanged(entry), key, changed: false };
   const next: Volume = {
@@ -143,6 +146,11 @@ export function replaceVolume(
     key,
     changed: true,
   };
+}
+
+function assertStays(snapshot: Snapshot, volume: Volume): void {
+  const holder = holderOf(snapshot, volume);
+  if (holder) assertNotMigrating(holder, `volume "${volume.metadata.name}" cannot be changed`);
 }
 
 function changeOf(before: VolumeSpec, after: VolumeSpec): string {
@@ -198,7 +206,7 @@ export function deleteVolume(
           ...dischargeQuota(snapshot, value),
           eventChange(value, { reason: 'Deleted', message: 'it was on no host' }, ctx),
         ],
-        conditions: [{ key: keys.allocation(value.metadata.id, 1), ifRevision: 0 }],
+        conditions: [{ key: volumeAllocationKey(value), ifRevision: 0 }],
       },
       key,
       changed: true,

@@ -241,6 +241,8 @@ const others: Readonly<Record<string, Asks>> = {
   showDrain: hosts((host) => ({ params: { host } })),
   cancelDrain: hosts((host) => ({ params: { host } })),
   evacuateHost: hosts((host) => ({ params: { host }, body: {} })),
+  migrateInstance: both((side) => ({ ...atWeb(side), body: {} })),
+  cancelMigration: both((side) => atWeb(side)),
   cancelJob: both((side) => atJob(side, 'ci')),
   retryJob: both((side) => atJob(side, 'ended')),
   readJobLog: both((side) => atJob(side, 'ended')),
@@ -296,6 +298,14 @@ const others: Readonly<Record<string, Asks>> = {
   watchAssignments: hosts((host) => ({ params: { host }, query: { epoch: '1' } })),
   listHostImages: hosts((host) => ({ params: { host } })),
   readImageContent: hosts((host) => ({ params: { host, hex: 'a'.repeat(64) } })),
+  readMoveManifest: both((side) => ({
+    params: { host: `rack-${side}`, name: instanceId(side) },
+    query: { epoch: '1', id: 'none' },
+  })),
+  readMove: both((side) => ({
+    params: { host: `rack-${side}`, name: instanceId(side), file: 'disk' },
+    query: { epoch: '1', id: 'none', offset: '0', length: '1' },
+  })),
   openLink: hosts((host) => ({ params: { host }, query: { epoch: '1' } })),
   getAuthorities: fleet(),
   createJoinToken: fleet({ body: {} }),

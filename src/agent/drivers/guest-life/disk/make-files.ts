@@ -5,7 +5,8 @@ import { writeMetadata } from '../../../metadata/metadata-file.ts';
 import { ownCredentials } from '../../own-credentials.ts';
 import { DriverError } from '../../../host/driver-error.ts';
 import { makeDisk, makeRunDisk, makeSeed } from './disk.ts';
-import { guestUuid, macAddress } from '../guest-files.ts';
+import { takeOverDisk } from './move-disk.ts';
+import { bornAs, guestUuid, macAddress } from '../guest-files.ts';
 import type { Hands } from '../hands.ts';
 import type { MakeCall } from '../hypervisor.ts';
 
@@ -28,16 +29,19 @@ export async function makeFiles(
     }),
   );
   await onImage({ digest: image.digest, image: { path: image.path, format: image.format } });
-  const uuid = guestUuid(spec.instanceId, spec.incarnation);
+  const uuid = guestUuid(spec.instanceId, bornAs(spec));
+  const { disk } = spec;
   await timed('clone', 'making the disk', () =>
-    hypervisor.makeDisk // the first of an image may fill a whole disk with it
-      ? hypervisor.makeDisk({ directory, uuid, image, spec, signal })
-      : locally(() => makeDisk({ clock, program: qemuImg, directory, image, spec, signal })),
+    disk
+      ? locally(() => takeOverDisk({ clock, qemuImg }, { directory, image, spec, disk, signal }))
+      : hypervisor.makeDisk // the first of an image may fill a whole disk with it
+        ? hypervisor.makeDisk({ directory, uuid, image, spec, signal })
+        : locally(() => makeDisk({ clock, program: qemuImg, directory, image, spec, signal })),
   );
   const { runDisk } = spec;
   if (runDisk !== undefined)
     await timed('program', 'copying the program', () => locally(() => makeRunDisk(directory, runDisk)));
-  const metadata = { ...spec, vendorData: await vendorDataOf() };
+  const metadata = { ...spec, incarnation: bornAs(spec), vendorData: await vendorDataOf() };
   if (network?.kind === 'nat') await writeMetadata(directory, metadata);
   if (!spec.image.nocloud) return;
   const address = network?.macAddress ?? hypervisor.macAddress?.(uuid) ?? macAddress(uuid);

@@ -22,11 +22,13 @@ export const offers: HostPlugin = {
         const driver = drivers.find(({ name }) => name === wanted);
         const missing = driver && needs.find((each) => driver.offers?.includes(each) !== true);
         if (driver === undefined || missing === undefined) return null;
-        const what = missing === 'mounts' ? 'mounts of containers' : `${missing} checks`;
+        const what = words[missing] ?? `${missing} checks`;
         const able =
           missing === 'mounts'
             ? driver.name === containerDriver
-            : driverFacts.find(({ name }) => name === driver.name)?.checks.includes(missing) === true;
+            : missing === 'migration'
+              ? driverFacts.find(({ name }) => name === driver.name)?.migrates === true
+              : driverFacts.find(({ name }) => name === driver.name)?.checks.includes(missing) === true;
         return refuse(
           'OffersMissing',
           able
@@ -37,3 +39,5 @@ export const offers: HostPlugin = {
     };
   },
 };
+
+const words: Readonly<Record<string, string>> = { mounts: 'mounts of containers', migration: 'moves' };

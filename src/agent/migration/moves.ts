@@ -1,0 +1,169 @@
+// The moves of guests from and to this host, as its other parts see them: what was received for a guest or a volume, what is to be reported of
+// it, and its files for the host that it moves to.
+
+import type { IncomingSeen } from '../../api/resources/migration.ts';
+import type { MoveManifest } from '../../api/agent-protocol.ts';
+import { ApiError } from '../../api/errors.ts';
+import type { Driver } from '../drivers/driver.ts';
+import type { Ledger, LedgerEntry } from '../ledger/ledger.ts';
+import type { VolumeFiles } from '../volumes/files/volume-files.ts';
+import { type DiskReader, diskName, type Incoming, type IncomingFiles, type ReceivedFile } from './moved-files.ts';
+import { packPiece } from './piece.ts';
+import { type Piece, pieceBytesMax } from './transfer.ts';
+
+/** The files of a guest on the host that it leaves. Both throw what that host, or the control plane, says. */
+export interface MoveSource {
+  manifest(move: Move, signal: AbortSignal): Promise<MoveManifest>;
+  /** As `packPiece` makes it. */
+  read(move: Move, piece: Piece, signal: AbortSignal): Promise<Uint8Array>;
+}
+
+/** The other side of it. */
+export type Outgoing = Pick<Moves, 'manifest' | 'read'>;
+
+export interface Move {
+  readonly instanceId: string;
+  readonly id: string;
+}
+
+export interface MovesOptions {
+  readonly drivers: readonly Driver[];
+  readonly ledger: Ledger;
+  readonly volumeFiles: VolumeFiles | undefined;
+  /** Absent: this host takes no guests of other hosts. */
+  readonly files: IncomingFiles | undefined;
+}
+
+export class Moves {
+  readonly #options: MovesOptions;
+  /** What is here, by instance. */
+  readonly #received = new Map<string, (Incoming & { whole: boolean; readonly names: readonly string[] })[]>();
+  readonly #seen = new Map<string, IncomingSeen>();
+
+  constructor(options: MovesOptions) {
+    this.#options = options;
+  }
+
+  get files(): IncomingFiles | undefined {
+    return this.#options.files;
+  }
+
+  async open(): Promise<void> {
+    for (const { whole, files, ...incoming } of (await this.files?.list()) ?? [])
+      this.#note(incoming, { whole, names: files.map(({ name }) => name) });
+  }
+
+  seenOf(instanceId: string): IncomingSeen | undefined {
+    return this.#seen.get(instanceId);
+  }
+
+  noteSeen(instanceId: string, seen: IncomingSeen): void {
+    this.#seen.set(instanceId, seen);
+  }
+
+  noteReceived(incoming: Incoming, names: readonly string[], whole: boolean): void {
+    this.#note(incoming, { whole, names });
+  }
+
+  #note({ instanceId, incarnation }: Incoming, what: { readonly whole: boolean; readonly names: readonly string[] }) {
+    const others = (this.#received.get(instanceId) ?? []).filter((each) => each.incarnation !== incarnation);
+    this.#received.set(instanceId, [...others, { instanceId, incarnation, ...what }]);
+  }
+
+  /** The disk that was received for this guest. */
+  diskOf({ instanceId, incarnation }: Incoming): ReceivedFile | undefined {
+    const found = this.#received.get(instanceId)?.find((each) => each.incarnation === incarnation && each.whole);
+    return found && this.files?.fileOf(found, diskName);
+  }
+
+  volumeOf(volumeId: string): ReceivedFile | undefined {
+    for (const received of this.#received.values())
+      for (const each of received)
+        if (each.whole && each.names.includes(volumeId)) return this.files?.fileOf(each, volumeId);
+    return undefined;
+  }
+
+  /** What this host still has of moves of the instance that `isOver` says are over. */
+  leftovers(instanceId: string, isOver: (incarnation: number) => boolean): readonly Incoming[] {
+    return (this.#received.get(instanceId) ?? []).filter(({ incarnation }) => isOver(incarnation));
+  }
+
+  async discard(incoming: Incoming): Promise<void> {
+    await this.files?.discard(incoming);
+    const left = (this.#received.get(incoming.instanceId) ?? []).filter(
+      ({ incarnation }) => incarnation !== incoming.incarnation,
+    );
+    if (left.length > 0) this.#received.set(incoming.instanceId, left);
+    else this.#received.delete(incoming.instanceId);
+  }
+
+  /** For the target. Throws `Conflict` while the guest may run, or when this move is not under way here. */
+  async manifest(move: Move): Promise<MoveManifest> {
+    const entry = this.#outgoing(move);
+    const names = [diskName, ...(entry.assignment.migration?.volumes ?? [])];
+    const files: { name: string; sizeBytes: number }[] = [];
+    for (const name of names) {
+      const reader = await this.#open(entry, name);
+      if (reader === undefined) continue; // it was never started
+      files.push({ name, sizeBytes: reader.sizeBytes });
+      await reader.close();
+    }
+    return { id: move.id, files };
+  }
+
+  async read(move: Move, { name, offset, length }: Piece): Promise<Uint8Array> {
+    if (length < 1 || length > pieceBytesMax)
+      throw new ApiError('InvalidRequest', `length must be 1 to ${pieceBytesMax}`, { field: 'length' });
+    const reader = await this.#open(this.#outgoing(move), name);
+    if (reader === undefined) throw new ApiError('NotFound', `there is no file "${name}"`);
+    try {
+      const bytes = await reader.read(offset, length);
+      this.#outgoing(move); // still
+      return packPiece(bytes);
+    } finally {
+      await reader.close();
+    }
+  }
+
+  #outgoing({ instanceId, id }: Move): LedgerEntry {
+    const { ledger } = this.#options;
+    const entry = ledger.newestOf(instanceId);
+    const migration = entry?.assignment.migration;
+    if (entry === undefined || migration?.id !== id || migration.role !== 'outgoing')
+      throw new ApiError('Conflict', `instance ${instanceId} does not leave this host by move ${id}`);
+    const guest = this.#guestOf(instanceId)?.guest;
+    const over =
+      guest === undefined || guest.state === 'stopped' || guest.state === 'exited' || guest.state === 'failed';
+    if (entry.assignment.want !== 'stopped' || !over || guest?.damaged === true)
+      throw new ApiError(
+        'Conflict',
+        `its guest is ${guest?.state ?? 'wanted'} here, and is copied once it is stopped`,
+        {
+          details: { reason: 'NotStopped' },
+        },
+      );
+    return entry;
+  }
+
+  #guestOf(instanceId: string) {
+    for (const driver of this.#options.drivers) {
+      const guest = driver.guests().find((each) => each.instanceId === instanceId);
+      if (guest !== undefined) return { driver, guest };
+    }
+    return undefined;
+  }
+
+  /** Undefined: there is no such file. */
+  async #open({ assignment }: LedgerEntry, name: string): Promise<DiskReader | undefined> {
+    const { instanceId } = assignment;
+    if (name !== diskName) {
+      if (assignment.migration?.volumes.includes(name) !== true) return undefined;
+      return this.#options.volumeFiles?.openRead(name);
+    }
+    const here = this.#guestOf(instanceId);
+    if (here === undefined) return this.diskOf(assignment)?.open();
+    if (here.driver.migration === undefined)
+      throw new ApiError('Conflict', `guests of the driver "${here.driver.name}" cannot move`);
+    return here.driver.migration.openDisk(instanceId);
+  }
+}
