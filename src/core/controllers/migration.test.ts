@@ -57,10 +57,14 @@ class World {
     this.id = instance.metadata.id;
     addRecord(this.cache, instance);
     addRecord(this.cache, this.#allocation({ id: this.id, incarnation: 1, project, name }, room));
-    const volume = testVolume('data', { sizeGiB: 2 }, {
-      ...{ phase: 'Ready', made: true, observedGeneration: 1, host: 'a' },
-      attachedTo: { instance: name, id: this.id },
-    });
+    const volume = testVolume(
+      'data',
+      { sizeGiB: 2 },
+      {
+        ...{ phase: 'Ready', made: true, observedGeneration: 1, host: 'a' },
+        attachedTo: { instance: name, id: this.id },
+      },
+    );
     this.volumeId = volume.metadata.id;
     addRecord(this.cache, volume);
     const consumer = { kind: 'volume', id: this.volumeId, incarnation: 1, project, name: 'data' } as const;
@@ -75,7 +79,13 @@ class World {
   /** On host a. */
   #allocation(consumer: Allocation['consumer'], amounts: Amounts): Allocation {
     const [provider] = this.cache.providersOfHost('a');
-    return { kind: 'allocation', consumer, host: 'a', driver: 'fake', amounts: { [provider?.value.id ?? '']: amounts } };
+    return {
+      kind: 'allocation',
+      consumer,
+      host: 'a',
+      driver: 'fake',
+      amounts: { [provider?.value.id ?? '']: amounts },
+    };
   }
 
   ctx = () =>
@@ -148,7 +158,8 @@ class World {
   #copy(to: TestHost, { incarnation, migration: move }: Assignment): void {
     for (const from of this.hosts.values())
       for (const order of from.orders.values()) {
-        if (order.migration?.id !== move?.id || order.migration?.role !== 'outgoing' || order.want !== 'stopped') continue;
+        if (order.migration?.id !== move?.id || order.migration?.role !== 'outgoing' || order.want !== 'stopped')
+          continue;
         if (from.guests.get(order.incarnation) === 'running') continue;
         expect(order.migration.volumes).toEqual([this.volumeId]);
         to.received.set(incarnation, move?.id ?? '');
@@ -322,7 +333,9 @@ describe('the move of an instance', () => {
     const grown = { ...names, name: 'data', labels: {}, spec: { sizeGiB: 3, snapshots: [] } };
     expect(() => replaceVolume(world.cache, grown, world.ctx())).toThrow(/moves to another host/);
     const { volumes: _, ...spec } = world.instance.spec;
-    expect(() => replaceInstance(world.cache, { ...names, labels: {}, spec }, world.ctx())).toThrow(/attached or detached/);
+    expect(() => replaceInstance(world.cache, { ...names, labels: {}, spec }, world.ctx())).toThrow(
+      /attached or detached/,
+    );
   });
 
   it('of an instance that is deleted leaves nothing anywhere', () => {
@@ -393,6 +406,8 @@ describe('the plan of a move', () => {
     const { hash } = showMigration(world.cache, names, {});
     world.migrate();
     world.settle();
-    expect(() => beginMigration(world.cache, { ...names, options: {}, hash }, world.ctx())).toThrow(/no longer as it was/);
+    expect(() => beginMigration(world.cache, { ...names, options: {}, hash }, world.ctx())).toThrow(
+      /no longer as it was/,
+    );
   });
 });

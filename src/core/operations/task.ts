@@ -1,4 +1,4 @@
-// What users do with tasks: request room, and release it early. controllers/task.ts finds the room.
+// What users do with tasks: request room, and release it early. controllers/tasks/task.ts finds the room.
 
 import { ApiError } from '../../api/errors.ts';
 import type { Task, TaskSpec } from '../../api/resources/task.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { taskAtOnce } from '../../controllers/task-at-once.ts';
+import { taskAtOnce } from '../../controllers/tasks/task-at-once.ts';
 import { commitPlan, testCache, testContext, testHost, testProject } from '../../testing.ts';
 import { scheduleResultOf, scheduleTask } from './schedule.ts';
 

@@ -9,7 +9,7 @@ import type { InstanceSpec } from '../../../api/resources/instance.ts';
 import type { Amounts } from '../../../api/resources/metadata.ts';
 import { profileNames } from '../../../api/resources/profile.ts';
 import { placement } from '../../controllers/placement.ts';
-import { task } from '../../controllers/task.ts';
+import { task } from '../../controllers/tasks/task.ts';
 import { overUse, release } from '../../ledger/ledger.ts';
 import type { Cache } from '../../state/cache.ts';
 import type { Context } from '../../state/context.ts';

@@ -15,7 +15,7 @@ import { newId } from '../../../base/ids.ts';
 import { isRecord } from '../../../base/is-record.ts';
 import { parseStrictJson } from '../../../base/json/strict-json.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
-import { taskAtOnce } from '../../../core/controllers/task-at-once.ts';
+import { taskAtOnce } from '../../../core/controllers/tasks/task-at-once.ts';
 import { refusalOf } from '../../../core/operations/jobs/job-request.ts';
 import {
   foundNoHost,

@@ -3,7 +3,7 @@
 import type { Task } from '../../../../api/resources/task.ts';
 import { scheduleRoutes as routes } from '../../../../api/routes/schedule.ts';
 import { assertMay, assertMayOn, notFound } from '../../../../core/access/may.ts';
-import { taskAtOnce } from '../../../../core/controllers/task-at-once.ts';
+import { taskAtOnce } from '../../../../core/controllers/tasks/task-at-once.ts';
 import { releaseTask } from '../../../../core/operations/task.ts';
 import { withRequestField } from '../../../../core/operations/tasks/request-field.ts';
 import { scheduleFields, scheduleResultOf, scheduleTask } from '../../../../core/operations/tasks/schedule.ts';

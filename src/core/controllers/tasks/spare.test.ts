@@ -1,18 +1,18 @@
 // The life of a spare, by what its runner reports, by time, and by what happens to its room.
 
 import { describe, expect, it } from 'vitest';
-import type { InstanceStatus } from '../../api/resources/instance.ts';
-import type { SpareSpec } from '../../api/resources/spare.ts';
-import { reportSpare, type SpareReport } from '../operations/spares/report-spare.ts';
-import { createSpare, releaseSpare } from '../operations/spares/spare.ts';
-import { deleteTask } from '../operations/task.ts';
-import type { Cache } from '../state/cache.ts';
-import { keys } from '../state/keys.ts';
-import type { AnyRecord } from '../state/records.ts';
-import { commitPlan, testCache, testContext, testHost, testImage, testSpare } from '../testing.ts';
-import { releaseAllOf } from '../ledger/ledger.ts';
-import { garbage } from './garbage.ts';
-import { placement } from './placement.ts';
+import type { InstanceStatus } from '../../../api/resources/instance.ts';
+import type { SpareSpec } from '../../../api/resources/spare.ts';
+import { reportSpare, type SpareReport } from '../../operations/spares/report-spare.ts';
+import { createSpare, releaseSpare } from '../../operations/spares/spare.ts';
+import { deleteTask } from '../../operations/task.ts';
+import type { Cache } from '../../state/cache.ts';
+import { keys } from '../../state/keys.ts';
+import type { AnyRecord } from '../../state/records.ts';
+import { commitPlan, testCache, testContext, testHost, testImage, testSpare } from '../../testing.ts';
+import { releaseAllOf } from '../../ledger/ledger.ts';
+import { garbage } from '../garbage.ts';
+import { placement } from '../placement.ts';
 import { spare } from './spare.ts';
 import { task } from './task.ts';
 

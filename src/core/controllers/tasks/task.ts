@@ -3,21 +3,21 @@
 //   Pending ──room found──▶ Placed ──time is over──▶ Expired ──┐ tasksKeptMs later
 //      └──no room, and it may not wait──▶ Failed ◀──┘ its host is removed ────────┴──▶ gone
 
-import type { Task } from '../../api/resources/task.ts';
-import { claim } from '../ledger/ledger.ts';
-import { endTask, taskChange } from '../operations/tasks/end-task.ts';
-import { requestOf } from '../scheduler/request.ts';
-import { whyItWaits } from '../explain/cpu-advice.ts';
-import { placedMessage, schedule } from '../scheduler/schedule.ts';
-import { conditionOf } from '../state/conditions.ts';
-import type { Context } from '../state/context.ts';
-import { keys } from '../state/keys.ts';
-import { emptyPlan, type Plan } from '../state/plan.ts';
-import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
-import { sparesOf } from '../state/views/spares.ts';
-import { tasksOf } from '../state/views/tasks.ts';
-import { type Controller, keysOfKind } from './controller.ts';
-import { mayMakeRoom } from './placement.ts';
+import type { Task } from '../../../api/resources/task.ts';
+import { claim } from '../../ledger/ledger.ts';
+import { endTask, taskChange } from '../../operations/tasks/end-task.ts';
+import { requestOf } from '../../scheduler/request.ts';
+import { whyItWaits } from '../../explain/cpu-advice.ts';
+import { placedMessage, schedule } from '../../scheduler/schedule.ts';
+import { conditionOf } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { keys } from '../../state/keys.ts';
+import { emptyPlan, type Plan } from '../../state/plan.ts';
+import type { Entry, RecordChange, Snapshot } from '../../state/snapshot.ts';
+import { sparesOf } from '../../state/views/spares.ts';
+import { tasksOf } from '../../state/views/tasks.ts';
+import { type Controller, keysOfKind } from '../controller.ts';
+import { mayMakeRoom } from '../placement.ts';
 
 /** Timers are limited to 24 days; longer waits wake up in between. */
 const sleepMsMax = 3_600_000;

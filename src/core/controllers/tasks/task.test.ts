@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { InstanceSpec } from '../../api/resources/instance.ts';
-import { keys } from '../state/keys.ts';
+import type { InstanceSpec } from '../../../api/resources/instance.ts';
+import { keys } from '../../state/keys.ts';
 import {
   addRecord,
   commitPlan,
@@ -11,10 +11,10 @@ import {
   testInstance,
   testProject,
   testTask,
-} from '../testing.ts';
-import { createTask, releaseTask } from '../operations/task.ts';
-import { garbage } from './garbage.ts';
-import { placement } from './placement.ts';
+} from '../../testing.ts';
+import { createTask, releaseTask } from '../../operations/task.ts';
+import { garbage } from '../garbage.ts';
+import { placement } from '../placement.ts';
 import { task } from './task.ts';
 import { taskAtOnce } from './task-at-once.ts';
 

@@ -5,9 +5,9 @@
 //      └─no room─▶ Failed ◀──────────────── undone ◀── Releasing ◀── failed ──┘ (from every step)
 //                                  Unknown: the result of a step cannot be found out; a person looks and releases it
 
-import type { Instance } from '../../api/resources/instance.ts';
-import { isEnded, type Spare, waitMsDefault } from '../../api/resources/spare.ts';
-import { deleteInstance } from '../operations/instance.ts';
+import type { Instance } from '../../../api/resources/instance.ts';
+import { isEnded, type Spare, waitMsDefault } from '../../../api/resources/spare.ts';
+import { deleteInstance } from '../../operations/instance.ts';
 import {
   begun,
   ended,
@@ -16,15 +16,15 @@ import {
   spareChange,
   taskNameOf,
   taskOf,
-} from '../operations/spares/spare-change.ts';
-import { failedAttempt } from '../operations/spares/report-spare.ts';
-import { conditionOf } from '../state/conditions.ts';
-import type { Context } from '../state/context.ts';
-import { keys } from '../state/keys.ts';
-import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
-import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { sparesOf } from '../state/views/spares.ts';
-import { type Controller, keysOfKind } from './controller.ts';
+} from '../../operations/spares/spare-change.ts';
+import { failedAttempt } from '../../operations/spares/report-spare.ts';
+import { conditionOf } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { keys } from '../../state/keys.ts';
+import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
+import type { Entry, Snapshot } from '../../state/snapshot.ts';
+import { sparesOf } from '../../state/views/spares.ts';
+import { type Controller, keysOfKind } from '../controller.ts';
 
 /** Timers are limited to 24 days; longer waits wake up in between. */
 const sleepMsMax = 3_600_000;

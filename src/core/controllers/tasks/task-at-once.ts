@@ -1,9 +1,9 @@
 // At once, for tasks: the Plan that creates a task also places it, or says why it fails: one Plan costs half of two, and
 // its caller learns the answer. It decides what the task controller would decide next.
 
-import type { Decision } from '../operations/decision.ts';
-import type { Context } from '../state/context.ts';
-import type { Snapshot } from '../state/snapshot.ts';
+import type { Decision } from '../../operations/decision.ts';
+import type { Context } from '../../state/context.ts';
+import type { Snapshot } from '../../state/snapshot.ts';
 import { placeTask } from './task.ts';
 
 /** `created`, plus the first decision about the new task. Everything else is unchanged. */
