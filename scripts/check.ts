@@ -43,6 +43,11 @@ const checks: readonly Check[] = [
     command: ['node', 'scripts/openapi.ts', '--check'],
     remedy: 'npm run openapi, and commit docs/openapi.json',
   },
+  {
+    name: 'doc links',
+    command: ['node', 'scripts/docs-site/site.ts', '--check'],
+    remedy: 'mend the links above',
+  },
   { name: 'format', command: ['biome', 'format', '--colors=off', '--reporter=summary', '.'], remedy: 'npm run format' },
 ];
 
