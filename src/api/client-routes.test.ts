@@ -51,6 +51,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   migrateInstance: ({ migrateInstance }) => migrateInstance('i1', { project: 'p1' }),
   cancelMigration: ({ cancelMigration }) => cancelMigration('i1', { project: 'p1' }),
   drainHost: ({ drainHost }) => drainHost('h1', { apply: 'abc' }),
+  rebalance: ({ rebalance }) => rebalance({ pool: 'web', apply: 'abcdefgh' }),
   showDrain: ({ showDrain }) => showDrain('h1'),
   cancelDrain: ({ cancelDrain }) => cancelDrain('h1'),
   evacuateHost: ({ evacuateHost }) => evacuateHost('h1'),

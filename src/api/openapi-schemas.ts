@@ -12,6 +12,7 @@ import { errorSchema } from './error-schema.ts';
 import { Explanation, ReasonExplanation } from './explanation.ts';
 import { ChangeEffect, Effects } from './plans/effects.ts';
 import { DrainAnswer, DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival } from './plans/host-plan.ts';
+import { RebalanceAnswer, RebalanceOptions, RebalancePlan } from './plans/rebalance.ts';
 import { isUsedKind } from './plans/used-kinds.ts';
 import { QueueList } from './queue.ts';
 import { Check, Checks } from './resources/check.ts';
@@ -55,6 +56,7 @@ const named: Readonly<Record<string, TSchema>> = {
   ...{ Explanation, ReasonExplanation, Ticket, TicketRequest, VerifyRequest, VerifyReport, Finding, QueueList },
   ...{ AskSpec, Candidates, CandidateQuestion, Capacity, CapacityQuestion, UsagePage, HostProviders, ProjectUsage },
   ...{ ChangeEffect, Effects },
+  ...{ RebalanceAnswer, RebalanceOptions, RebalancePlan },
   ...{ DrainAnswer, DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival },
   ...{ NewInstanceBatch, InstanceBatch, ReceivedImage, StartAgain },
   ...Object.fromEntries(

@@ -298,6 +298,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./fleet/queue.ts')).queueCommand,
   },
   {
+    name: 'rebalance',
+    group: fleet,
+    summary: 'Show how fewer hosts could be used, or do it',
+    load: async () => (await import('./fleet/rebalance.ts')).rebalanceCommand,
+  },
+  {
     name: 'capacity',
     group: fleet,
     summary: 'Show how many more instances fit',

@@ -12,6 +12,7 @@ import type { Effects } from '../plans/effects.ts';
 import type { DrainAnswer, DrainOptions, HostDrain } from '../plans/host-plan.ts';
 import type { MigrateOptions, MigrationPlan } from '../plans/migration-plan.ts';
 import type { Migration } from '../resources/migration.ts';
+import type { RebalanceAnswer, RebalanceOptions } from '../plans/rebalance.ts';
 import type { QueueList } from '../queue.ts';
 import type { DeadLetter } from '../dead-letter.ts';
 import type { Explanation } from '../explanation.ts';
@@ -398,6 +399,10 @@ function fleetCalls(json: Json) {
     showDrain: (host: string): Promise<HostDrain> => json(`${pathOf('host', host)}/drain`),
 
     cancelDrain: (host: string): Promise<HostDrain> => json(`${pathOf('host', host)}/drain`, { method: 'DELETE' }),
+
+    /** How fewer hosts could be used; with `apply` the drains that do it, refused when the plan is another by now. */
+    rebalance: (request: Partial<RebalanceOptions> & { readonly apply?: string } = {}): Promise<RebalanceAnswer> =>
+      json('/v1/rebalance', { method: 'POST', body: request, repeatable: true }),
 
     /** The same for a host that never returns: with `apply` it is removed. */
     evacuateHost: (host: string, request: { readonly apply?: string } = {}): Promise<DrainAnswer> =>

@@ -23,6 +23,7 @@ export const DrainOptions = Type.Object(
       default: 'leave',
       description: 'what happens then to instances that still run here',
     }),
+    thenOpen: Type.Optional(Type.Boolean({ description: 'open the host again when the drain ends' })),
   },
   closed,
 );

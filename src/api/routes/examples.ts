@@ -97,6 +97,7 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   },
   findCapacity: { spec: { cpus: 2, memoryMiB: 4096 }, losses: 1 },
   findCandidates: { project: 'web', spec: { cpus: 2, memoryMiB: 4096 }, limit: 5 },
+  rebalance: { budget: 20, thresholdPercent: 50, movesMax: 4, coolDownMs: 3_600_000 },
   drainHost: { stopOthers: false, movesMax: 2, deadlineMs: 3_600_000, atDeadline: 'leave' },
   evacuateHost: {},
   migrateInstance: { to: 'rack2-7' },

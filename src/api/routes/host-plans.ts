@@ -1,7 +1,8 @@
-// Routes about plans for one host: shown first, then applied by their hash.
+// Routes about plans for hosts: shown first, then applied by their hash.
 
 import { Type } from 'typebox';
 import { DrainAnswer, DrainOptions, HostDrain } from '../plans/host-plan.ts';
+import { RebalanceAnswer, RebalanceOptions } from '../plans/rebalance.ts';
 import { json, needs, route } from './route.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -11,6 +12,8 @@ const apply = Type.Optional(
 );
 
 export const DrainRequest = Type.Object({ ...DrainOptions.properties, apply }, closed);
+
+export const RebalanceRequest = Type.Object({ ...RebalanceOptions.properties, apply }, closed);
 
 export const hostPlanRoutes = {
   drain: route({
@@ -47,6 +50,19 @@ export const hostPlanRoutes = {
     query: {},
     answers: { 200: json(HostDrain) },
     errors: ['NotFound'],
+  }),
+  rebalance: route({
+    id: 'rebalance',
+    tag,
+    method: 'POST',
+    path: '/v1/rebalance',
+    access: needs('host', 'drain'),
+    audit: 'applied',
+    summary: 'Plan to empty hosts that are little used, or apply the plan',
+    query: {},
+    body: RebalanceRequest,
+    answers: { 200: json(RebalanceAnswer) },
+    errors: ['Conflict'],
   }),
   evacuate: route({
     id: 'evacuateHost',

@@ -21,6 +21,7 @@ interface DrainFlags {
   readonly movesMax: string;
   readonly deadline: string;
   readonly atDeadline: string;
+  readonly thenOpen?: true;
   readonly status?: true;
   readonly watch?: true;
   readonly cancel?: true;
@@ -36,6 +37,7 @@ export function drainCommand(cli: Cli): Command {
     .option('--moves-max <count>', 'instances that leave at a time', '2')
     .option('--deadline <duration>', 'when the drain ends, whatever has left', '1h')
     .option('--at-deadline <action>', 'what happens then to instances that still run: leave or stop', 'leave')
+    .option('--then-open', 'open the host again when the drain ends')
     .option('--status', 'show how far the drain is')
     .option('-w, --watch', 'show how far the drain is until it ends')
     .option('--cancel', 'end the drain and open the host again')
@@ -68,7 +70,7 @@ async function drain(cli: Cli, client: UserClient, { host, flags, options }: Ask
   if (plan) await printPlan(cli, output, plan, `berth host drain ${host}${flagsText(flags)} --apply ${plan.hash}`);
 }
 
-function optionsOf({ stopOthers, movesMax, deadline, atDeadline }: DrainFlags): DrainOptions {
+function optionsOf({ stopOthers, movesMax, deadline, atDeadline, thenOpen }: DrainFlags): DrainOptions {
   if (atDeadline !== 'leave' && atDeadline !== 'stop')
     throw usageError(`--at-deadline must be leave or stop, not "${atDeadline}"`);
   return {
@@ -76,16 +78,18 @@ function optionsOf({ stopOthers, movesMax, deadline, atDeadline }: DrainFlags): 
     movesMax: parseInteger('--moves-max', movesMax, { min: 1, max: 100 }),
     deadlineMs: parseDurationMs('--deadline', deadline),
     atDeadline,
+    ...(thenOpen ? { thenOpen } : {}),
   };
 }
 
 /** To be repeated with --apply. */
-function flagsText({ stopOthers, movesMax, deadline, atDeadline }: DrainFlags): string {
+function flagsText({ stopOthers, movesMax, deadline, atDeadline, thenOpen }: DrainFlags): string {
   return [
     stopOthers ? ' --stop-others' : '',
     movesMax === '2' ? '' : ` --moves-max ${movesMax}`,
     deadline === '1h' ? '' : ` --deadline ${deadline}`,
     atDeadline === 'leave' ? '' : ` --at-deadline ${atDeadline}`,
+    thenOpen ? ' --then-open' : '',
   ].join('');
 }
 
@@ -156,7 +160,7 @@ export function survivalText(when: string, { survives, hosts, notShown, notShown
   );
 }
 
-const planColumns: readonly Column<PlannedGuest>[] = [
+export const planColumns: readonly Column<PlannedGuest>[] = [
   {
     header: 'NAME',
     value: ({ project, name, kind }) =>

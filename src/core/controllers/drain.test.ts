@@ -1,114 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { DrainOptions } from '../../api/plans/host-plan.ts';
-import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
-import type { WorkloadSpec } from '../../api/resources/workload.ts';
-import { beginDrain, cancelDrain, showDrainPlan } from '../operations/plans/host-drain.ts';
-import { createInstance } from '../operations/instance.ts';
-import { applyReport } from '../operations/report.ts';
-import { createWorkload } from '../operations/workloads/workload.ts';
-import { boundsOf } from '../workloads/pass.ts';
+import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { seededPrng } from '../../base/prng.ts';
-import type { Cache } from '../state/cache.ts';
+import { cancelDrain } from '../operations/plans/host-drain.ts';
 import { isDraining } from '../state/conditions.ts';
 import { keys } from '../state/keys.ts';
-import { commitPlan, testContext, testFleet, testGuest, testInstance, testWorkloadSpec } from '../testing.ts';
-import { drain } from './drain.ts';
-import { garbage } from './garbage.ts';
-import { placement } from './placement.ts';
-import { workload } from './workload.ts';
-
-const options: DrainOptions = { stopOthers: false, movesMax: 2, deadlineMs: 600_000, atDeadline: 'leave' };
-
-/** A fleet whose hosts do at once what they are told; time moves by hand. */
-class World {
-  readonly cache: Cache;
-  nowMs = 1_000_000;
-  #sequence = 0;
-  #ids = 0;
-
-  constructor(hosts = ['a', 'b', 'c']) {
-    this.cache = testFleet(Object.fromEntries(hosts.map((name) => [name, { labels: { host: name } }])));
-  }
-
-  ctx = () =>
-    testContext({ nowMs: this.nowMs, newId: (prefix) => `${prefix}_${String(++this.#ids).padStart(26, '0')}` });
-
-  instance(name: string, spec: Partial<InstanceSpec> = {}): void {
-    const input = { project: 'default', name, labels: {}, spec: testInstance(name, spec).spec };
-    commitPlan(this.cache, createInstance(this.cache, input, this.ctx()).plan);
-    this.settle();
-  }
-
-  workload(spec: Partial<WorkloadSpec> = {}): void {
-    const input = { project: 'default', name: 'web', labels: {}, spec: testWorkloadSpec(spec) };
-    commitPlan(this.cache, createWorkload(this.cache, input, this.ctx()).plan);
-    this.settle();
-  }
-
-  plan(changed: Partial<DrainOptions> = {}, host = 'a') {
-    const { plan, shown } = showDrainPlan(this.cache, { host, options: { ...options, ...changed } }, this.ctx());
-    commitPlan(this.cache, plan);
-    return shown;
-  }
-
-  apply(changed: Partial<DrainOptions> = {}, hash?: string, host = 'a'): void {
-    const input = { host, options: { ...options, ...changed }, hash: hash ?? this.plan(changed, host).hash };
-    commitPlan(this.cache, beginDrain(this.cache, input, this.ctx()).plan);
-  }
-
-  drain = (host = 'a') => this.cache.get('hostPlan', keys.hostPlan(host))?.value;
-  instances = (): Instance[] => Array.from(this.cache.list('instance'), ({ value }) => value);
-  on = (host: string): Instance[] => this.instances().filter(({ status }) => status.host === host);
-  readyCount = (): number => this.instances().filter(({ status }) => status.guest?.ready === true).length;
-
-  /** Until no controller has anything to do; `watch` runs after each change. */
-  settle(watch: () => void = () => {}): void {
-    for (let round = 0; round < 200; round++) {
-      const changed = this.#turn(watch);
-      this.nowMs += 500;
-      if (!changed && round > 10) return;
-    }
-    throw new Error('it never settles');
-  }
-
-  /** Some rounds, and not until the end. */
-  turns(count: number, watch: () => void): void {
-    for (let round = 0; round < count; round++) {
-      this.#turn(watch);
-      this.nowMs += 500;
-    }
-  }
-
-  #turn(watch: () => void): boolean {
-    let changed = false;
-    for (const controller of [drain, workload, placement, garbage])
-      for (const key of [...controller.keys(this.cache)]) {
-        const plan = controller.reconcile(this.cache, key, this.ctx());
-        if (plan.changes.length === 0) continue;
-        commitPlan(this.cache, plan);
-        changed = true;
-        watch();
-      }
-    for (const { metadata, spec, status } of this.instances()) changed = this.#obey(metadata, spec, status) || changed;
-    return changed;
-  }
-
-  #obey(metadata: Instance['metadata'], spec: Instance['spec'], status: Instance['status']): boolean {
-    if (status.host === undefined) return false;
-    const gone = metadata.deletionRequestedAtMs !== undefined;
-    const stopped = spec.powerState === 'stopped';
-    if (!gone && status.guest?.state === (stopped ? 'stopped' : 'running')) return false;
-    const guest = gone
-      ? { state: 'absent' as const }
-      : testGuest({ state: stopped ? 'stopped' : 'running', ready: !stopped });
-    const report = {
-      ...{ instanceId: metadata.id, incarnation: status.incarnation, sequence: ++this.#sequence },
-      ...{ observedGeneration: metadata.generation, guest },
-    };
-    commitPlan(this.cache, applyReport(this.cache, { host: status.host, epoch: 1, report }, this.ctx()).plan);
-    return true;
-  }
-}
+import { commitPlan, testWorkloadSpec } from '../testing.ts';
+import { boundsOf } from '../workloads/pass.ts';
+import { options, World } from './test-drained-fleet.ts';
 
 describe('a workload on a drained host', () => {
   it('is replaced elsewhere, and stays available', () => {

@@ -6,11 +6,14 @@
 
 import { ApiError } from '../../api/errors.ts';
 import type { PlannedGuest } from '../../api/plans/host-plan.ts';
+import type { Host } from '../../api/resources/host.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { deleteInstance, replaceInstance } from '../operations/instance.ts';
 import { planKeptMs } from '../plans/drain.ts';
+import { hostOpened } from '../plans/closing.ts';
 import { withoutMarks } from '../plans/eviction.ts';
 import { isAtRest } from '../plans/guests-on.ts';
+import { isDraining } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
@@ -27,7 +30,8 @@ export const drain: Controller = {
   name: 'drain',
   watches: ['hostPlan', 'instance', 'allocation', 'host'],
   wakes(change, snapshot) {
-    if (change.kind === 'hostPlan') return change.after === null ? [] : [change.key];
+    if (change.kind === 'hostPlan')
+      return change.after === null ? [] : [change.key, ...siblingsOf(snapshot, change.key)];
     const host = hostOf(change);
     const key = host === undefined ? '' : keys.hostPlan(host);
     const known = host === undefined ? undefined : snapshot.get('hostPlan', key)?.value;
@@ -44,7 +48,8 @@ export const drain: Controller = {
       const leftMs = value.madeAtMs + 2 * planKeptMs - ctx.nowMs;
       return leftMs > 0 ? { changes: [], requeueAfterMs: Math.min(leftMs, sleepMsMax) } : removed(entry);
     }
-    return value.phase === 'Draining' ? step(snapshot, entry, ctx) : emptyPlan;
+    if (value.phase === 'Draining') return step(snapshot, entry, ctx);
+    return value.options.thenOpen ? opened(snapshot, entry, host, ctx) : emptyPlan;
   },
 };
 
@@ -53,6 +58,22 @@ function hostOf({ before, after }: RecordChange): string | undefined {
   if (record?.kind === 'instance') return record.status.host;
   if (record?.kind === 'allocation') return record.host;
   return record?.kind === 'host' ? record.metadata.name : undefined;
+}
+
+/** Drains of one plan over several hosts. */
+function siblingsOf(snapshot: Snapshot, key: string): string[] {
+  const plan = snapshot.get('hostPlan', key)?.value;
+  if (plan?.options.thenOpen !== true) return [];
+  return Array.from(snapshot.list('hostPlan'))
+    .filter((other) => other.key !== key && other.value.hash === plan.hash)
+    .map((other) => other.key);
+}
+
+/** When the last of them has ended: a host that opened before would take what leaves the others. */
+function opened(snapshot: Snapshot, { key, value }: Entry<HostPlanRecord>, host: Entry<Host>, ctx: Context): Plan {
+  const going = siblingsOf(snapshot, key).some((other) => snapshot.get('hostPlan', other)?.value.phase === 'Draining');
+  if (going || value.phase === 'Cancelled' || !isDraining(host.value)) return emptyPlan;
+  return { changes: [hostOpened(host, 'its drain has ended', ctx)] };
 }
 
 const removed = ({ key, revision }: Entry<HostPlanRecord>): Plan => ({

@@ -39,10 +39,17 @@ export function planHost(snapshot: Snapshot, input: PlanInput, ctx: Context): Ho
   };
 }
 
-interface Seated {
+/** With its target. */
+export interface Seated {
   readonly mover: Mover;
   readonly slot: number;
   readonly held: Parameters<Fleet['hold']>[1];
+}
+
+/** Other hosts that are emptied at the same time, and what leaves them. */
+export interface Beside {
+  readonly closed: readonly string[];
+  readonly seated: readonly Seated[];
 }
 
 interface GuestsOfPlan {
@@ -52,12 +59,16 @@ interface GuestsOfPlan {
 }
 
 /** The part of the plan that its hash is of. Throws `NotFound`. */
-export function guestsOfPlan(snapshot: Snapshot, { verb, host, options }: PlanInput): GuestsOfPlan & { hash: string } {
+export function guestsOfPlan(
+  snapshot: Snapshot,
+  { verb, host, options }: PlanInput,
+  beside: Beside = { closed: [], seated: [] },
+): GuestsOfPlan & { hash: string } {
   const record = snapshot.get('host', keys.host(host))?.value;
   if (!record) throw new ApiError('NotFound', `there is no host "${host}"; "berth host ls" shows the hosts`);
   const hostId = record.metadata.id;
   const found = guestsOn(snapshot, { verb, host, options });
-  const { moved, seated } = seatAll(snapshot, host, found, options);
+  const { moved, seated } = seatAll(snapshot, { host, options, beside }, found);
   const rest = found.filter(({ mover }) => !mover).map(({ guest }) => guest);
   const guests = [...moved, ...rest.toSorted(compareRest)];
   return { hostId, guests, seated, hash: planHash({ verb, hostId, options, guests }) };
@@ -89,11 +100,17 @@ interface Ranked {
 }
 
 /** Fewest hosts that fit first, then the largest: those that are hard to place choose first. */
-function seatAll(snapshot: Snapshot, host: string, all: readonly Found[], options: DrainOptions) {
+function seatAll(
+  snapshot: Snapshot,
+  { host, options, beside }: Omit<PlanInput, 'verb'> & { readonly beside: Beside },
+  all: readonly Found[],
+) {
   const engine = engineOf(snapshot);
   const { fleet } = engine;
   return fleet.tentatively(() => {
     leave(fleet, host, all);
+    for (const other of beside.closed) if (other !== host) leave(fleet, other, []);
+    for (const { mover, slot, held } of beside.seated) hold(fleet, mover.request, slot, held, 1);
     const ranked: Ranked[] = all.flatMap((found) =>
       found.mover ? [{ found, mover: found.mover, fits: engine.fitCount(found.mover.request) }] : [],
     );

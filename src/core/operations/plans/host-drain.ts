@@ -59,7 +59,7 @@ export function beginDrain(
 ): { readonly plan: Plan; readonly begun: HostDrain } {
   const key = keys.hostPlan(host);
   const known = snapshot.get('hostPlan', key);
-  const record = existing(snapshot, 'host', keys.host(host));
+  existing(snapshot, 'host', keys.host(host));
   if (known && isActive(known.value)) {
     if (known.value.hash === hash) return { plan: unchanged(known), begun: shownDrain(known.value) };
     throw new ApiError(
@@ -72,22 +72,40 @@ export function beginDrain(
   }
   const now = guestsOfPlan(snapshot, { verb: 'drain', host, options });
   assertPlan(known?.value, { host, hash, options, now }, ctx);
+  const { hostId, guests } = now;
+  const { changes, drain } = startedDrain(snapshot, { host, hostId, guests, options, hash }, ctx);
+  return { plan: { changes }, begun: drain };
+}
+
+interface Started extends DrainInput {
+  readonly hostId: string;
+  readonly hash: string;
+  readonly guests: readonly PlannedGuest[];
+}
+
+/** Closes the host and begins with these guests. */
+export function startedDrain(
+  snapshot: Snapshot,
+  { host, hostId, hash, options, guests }: Started,
+  ctx: Context,
+): { readonly changes: readonly Change[]; readonly drain: HostDrain } {
+  const key = keys.hostPlan(host);
+  const known = snapshot.get('hostPlan', key);
+  const record = existing(snapshot, 'host', keys.host(host));
   const begun: HostPlanRecord = {
-    ...{ kind: 'hostPlan', verb: 'drain', host, hostId: now.hostId, hash, options, phase: 'Draining' },
+    ...{ kind: 'hostPlan', verb: 'drain', host, hostId, hash, options, phase: 'Draining' },
     ...{ madeAtMs: known?.value.hash === hash ? known.value.madeAtMs : ctx.nowMs },
     ...{ startedAtMs: ctx.nowMs, deadlineAtMs: ctx.nowMs + options.deadlineMs },
-    guests: now.guests.map((guest) => ({ ...guest, progress: beginsAs(guest) })),
+    guests: guests.map((guest) => ({ ...guest, progress: beginsAs(guest) })),
   };
-  const message = `it is being drained: ${now.guests.length} to look after; nothing new is placed here`;
+  const message = `it is being drained: ${guests.length} to look after; nothing new is placed here`;
   return {
-    plan: {
-      changes: [
-        hostClosed(record, message, ctx),
-        { key, ifRevision: known?.revision ?? 0, value: begun },
-        eventChange(record.value, { reason: 'Draining', message, host }, ctx),
-      ],
-    },
-    begun: shownDrain(begun),
+    changes: [
+      hostClosed(record, message, ctx),
+      { key, ifRevision: known?.revision ?? 0, value: begun },
+      eventChange(record.value, { reason: 'Draining', message, host }, ctx),
+    ],
+    drain: shownDrain(begun),
   };
 }
 

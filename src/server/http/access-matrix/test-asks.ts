@@ -238,6 +238,7 @@ const others: Readonly<Record<string, Asks>> = {
   getHostToken: hosts((host) => ({ params: { host } })),
   declareHostDown: hosts((host) => ({ params: { host }, body: { reason: 'power is off' } })),
   drainHost: hosts((host) => ({ params: { host }, body: {} })),
+  rebalance: fleet({ body: {} }),
   showDrain: hosts((host) => ({ params: { host } })),
   cancelDrain: hosts((host) => ({ params: { host } })),
   evacuateHost: hosts((host) => ({ params: { host }, body: {} })),

@@ -1,8 +1,9 @@
-// `/v1/hosts/{host}/drain` and `/evacuate`: plans for a host, shown and then applied by their hash.
+// `/v1/hosts/{host}/drain`, `/evacuate` and `/v1/rebalance`: plans for a host, shown and then applied by their hash.
 
 import type { HostDrain, HostPlan } from '../../../../api/plans/host-plan.ts';
+import type { EmptiedHost, RebalancePlan } from '../../../../api/plans/rebalance.ts';
 import { hostPlanRoutes as routes } from '../../../../api/routes/host-plans.ts';
-import { assertMayOn, notFound } from '../../../../core/access/may.ts';
+import { assertMay, assertMayOn, notFound } from '../../../../core/access/may.ts';
 import type { Principal } from '../../../../core/access/principal.ts';
 import {
   beginDrain,
@@ -11,11 +12,13 @@ import {
   showDrainPlan,
   shownDrain,
 } from '../../../../core/operations/plans/host-drain.ts';
+import { beginRebalance } from '../../../../core/operations/plans/rebalance.ts';
+import { planRebalance } from '../../../../core/plans/rebalance.ts';
 import { evacuate, showEvacuation } from '../../../../core/operations/plans/evacuate.ts';
 import { guestsWithoutNames } from '../../../../core/plans/without-guests.ts';
 import { keys } from '../../../../core/state/keys.ts';
 import type { Snapshot } from '../../../../core/state/snapshot.ts';
-import type { Decider } from '../../../decide.ts';
+import { contextOf, type Decider } from '../../../decide.ts';
 import { decideFor } from '../../on-behalf.ts';
 import type { Route } from '../../route.ts';
 import { bind } from '../bind.ts';
@@ -27,6 +30,13 @@ export function hostPlanRoutes(decider: Decider): Route[] {
     ...plan,
     guests: guestsWithoutNames(plan.guests, knowsNames(principal, cache)),
   });
+  const seenRebalance = (principal: Principal, plan: RebalancePlan): RebalancePlan => {
+    const named = (host: EmptiedHost): EmptiedHost => ({
+      ...host,
+      guests: guestsWithoutNames(host.guests, knowsNames(principal, cache)),
+    });
+    return { ...plan, hosts: plan.hosts.map(named), needMigration: plan.needMigration.map(named) };
+  };
   return [
     bind(routes.drain, async ({ params: { host }, body: { apply, ...options } }, request) => {
       const { principal } = request.caller;
@@ -54,6 +64,22 @@ export function hostPlanRoutes(decider: Decider): Route[] {
         return cancelDrain(snapshot, host, ctx);
       });
       return { status: 200, json: seen(principal, decision.ended) };
+    }),
+    bind(routes.rebalance, async ({ body: { apply, ...options } }, request) => {
+      const { principal } = request.caller;
+      const question = { verb: 'drain', resource: 'host' } as const;
+      if (apply === undefined) {
+        assertMay(cache, principal, question);
+        return {
+          status: 200,
+          json: { plan: seenRebalance(principal, planRebalance(cache, options, contextOf(decider))) },
+        };
+      }
+      const { decision } = await decideFor(decider, request, (snapshot, ctx) => {
+        assertMay(snapshot, principal, question);
+        return beginRebalance(snapshot, { options, hash: apply }, ctx);
+      });
+      return { status: 200, json: { drains: decision.drains.map((drain) => seen(principal, drain)) } };
     }),
     bind(routes.evacuate, async ({ params: { host }, body: { apply } }, request) => {
       const { principal } = request.caller;
