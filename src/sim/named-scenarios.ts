@@ -15,6 +15,11 @@ const losses: readonly FaultKind[] = [
   'server-pause',
 ];
 
+/** Faults that no guest notices: a control plane is gone, or stands still. */
+const serverFaults: readonly FaultKind[] = ['server-crash', 'server-pause'];
+/** Faults that end guests or hide them. */
+const hostFaults: readonly FaultKind[] = ['agent-crash', 'agent-pause', 'guest-crash', 'host-power-loss', 'partition'];
+
 const shapes = {
   /** Hosts are lost and come back; exclusive instances ask for self-stop and for a copy elsewhere. */
   'host-loss': (drawn: Scenario): Scenario => ({
@@ -27,6 +32,25 @@ const shapes = {
     staysDead: { ...drawn.staysDead, host: true },
     losesHosts: true,
   }),
+  /** Workloads are updated all the time, also to what never becomes ready; in every second seed hosts and guests fail as well. */
+  rolling: (drawn: Scenario): Scenario => {
+    const { quota: _quota, ...rest } = drawn;
+    const isCalm = drawn.stormMs % 2_000 === 0;
+    const kinds = isCalm ? serverFaults : [...serverFaults, ...hostFaults];
+    return {
+      ...rest,
+      hosts: Array.from({ length: 4 }, () => ({ VCPU: 24, MEMORY_MB: 24_576, DISK_GB: 200 })),
+      tenants: 1,
+      instancesMax: 5,
+      stormMs: 120_000,
+      faults: kinds.map((kind, index) => ({ kind, everyMsMean: 12_000 + 3_000 * index })),
+      unusual: isCalm ? new Map() : drawn.unusual,
+      limits: {},
+      clocks: [],
+      restored: false,
+      updates: isCalm ? 'calm' : 'stormy',
+    };
+  },
 } as const satisfies Record<string, (drawn: Scenario) => Scenario>;
 
 export type ScenarioName = keyof typeof shapes;

@@ -40,6 +40,8 @@ export interface Scenario {
   readonly staysDead: { readonly controlPlane: boolean; readonly host: boolean };
   /** Machines have watchdog devices, and instances rules for the loss of their host. */
   readonly losesHosts?: true;
+  /** Workloads are updated all the time. calm: nothing else goes wrong with hosts and guests. */
+  readonly updates?: 'calm' | 'stormy';
   readonly heartbeatMs: number;
   readonly offlineAfterMs: number;
   readonly restartDelayMs: number;

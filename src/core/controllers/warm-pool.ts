@@ -99,13 +99,17 @@ function keep(snapshot: Snapshot, entry: Entry<WarmPool>, ctx: Context): Plan {
         ctx,
       ),
     );
+  const guestChanges = [
+    ...made.changes,
+    ...power.flatMap((each) => each.changes),
+    ...pass.remove.flatMap((guest) => removed(snapshot, guest, ctx)),
+  ];
   return {
-    changes: [
-      ...changes,
-      ...made.changes,
-      ...power.flatMap((each) => each.changes),
-      ...pass.remove.flatMap((guest) => removed(snapshot, guest, ctx)),
-    ],
+    changes: [...changes, ...guestChanges],
+    // Another size, or another template, decides otherwise.
+    ...(changes.length === 0 && guestChanges.length > 0
+      ? { conditions: [{ key: entry.key, ifRevision: entry.revision }] }
+      : {}),
     requeueAfterMs: Math.min(
       sleepMsMax,
       spec.schedule === undefined ? sleepMsMax : untilNextMinuteMs(ctx.nowMs),

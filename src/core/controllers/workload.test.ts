@@ -237,6 +237,15 @@ describe('a workload', () => {
     );
   });
 
+  it('does not go back to a revision that never had a copy', () => {
+    const scene = new Scene().create().after(1_000);
+    scene.isGood = ({ spec }) => spec.image !== 'broken';
+    scene.replace((spec) => ({ ...spec, replicas: 0 })).image('broken');
+    expect(scene.workload?.status).toMatchObject({ revision: 2, stableRevision: 1 });
+    scene.replace((spec) => ({ ...spec, replicas: 2 })).during(70_000);
+    expect([scene.workload?.spec.template.spec.image, scene.workload?.status.available]).toEqual(['tiny', 2]);
+  });
+
   it('keeps the copies that have the template of an undo already', () => {
     const scene = new Scene().create().after(1_000);
     scene.isGood = ({ spec }) => spec.image !== 'broken';

@@ -130,6 +130,10 @@ function written(snapshot: Snapshot, entry: Entry<Workload>, looked: Looked, ctx
   const againMs = Math.min(pass.againMs ?? sleepMsMax, refusal ? quotaRetryMs : sleepMsMax, sleepMsMax);
   return {
     changes: [...changes, ...made, ...removed],
+    // Another number of copies, or another template, decides otherwise.
+    ...(changes.length === 0 && made.length + removed.length > 0
+      ? { conditions: [{ key: entry.key, ifRevision: entry.revision }] }
+      : {}),
     requeueAfterMs: stalledInMs > 0 ? Math.min(againMs, stalledInMs) : againMs,
   };
 }
@@ -187,7 +191,8 @@ function statusAfter(
     ...counts,
     wanted,
     failures: [...failures],
-    ...(isStable ? { stableRevision: status.revision } : {}),
+    // Without copies, a revision has not shown that it becomes ready.
+    ...(isStable && wanted > 0 ? { stableRevision: status.revision } : {}),
     ...(progress === undefined ? {} : { progress }),
     ...(status.reverting && !isStable ? { reverting: true } : {}),
     conditions: withConditions(

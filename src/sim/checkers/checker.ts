@@ -49,6 +49,8 @@ export interface Facts {
   readonly nodes?: NodeFacts | undefined;
   /** Absent: nothing makes machines for spares. */
   readonly machines?: MachineFacts | undefined;
+  /** Workloads are updated, and nothing goes wrong with hosts and guests meanwhile. */
+  readonly calmUpdates?: boolean;
   /** What the control planes have of the log of an instance's run. */
   readonly runLog?: (instanceId: string) => string;
 }

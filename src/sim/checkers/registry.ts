@@ -30,6 +30,7 @@ import { silenceChecker } from './silence.ts';
 import { sparesChecker } from './edges/spares.ts';
 import { taskMessagesChecker } from './edges/task-messages.ts';
 import { toldStartChecker } from './told-start.ts';
+import { updatesChecker } from './updates.ts';
 import { undisturbedChecker } from './undisturbed.ts';
 import { volumesChecker } from './volumes.ts';
 import { workloadsChecker } from './workloads.ts';
@@ -57,6 +58,7 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   refusedChecker,
   volumesChecker,
   workloadsChecker,
+  updatesChecker,
   jobsChecker,
   messagesChecker,
   logsChecker,

@@ -51,9 +51,9 @@ function* faultsOf({ metadata: { name }, spec, status }: Workload, copies: reado
   const old = copies.filter((copy) => copy.status.workload?.revision !== status.revision).length;
   // An update may wait for room that only others could give up.
   const waits = copies.some((copy) => copy.status.phase === 'Pending' || copy.status.phase === 'Failed');
-  if (old > 0 && !waits && delayed === 0) yield `workload ${name} has ${old} copies of an old template`;
-  const missing = spec.replicas - copies.length;
   const said = status.conditions[0]?.message;
+  if (old > 0 && !waits && delayed === 0) yield `workload ${name} has ${old} copies of an old template: ${said}`;
+  const missing = spec.replicas - copies.length;
   if (missing > delayed || (old === 0 && missing < 0))
     yield `workload ${name} has ${copies.length} copies, and ${spec.replicas} are wanted: ${said}`;
   const ordinals = new Set(copies.map((copy) => copy.status.workload?.ordinal));

@@ -67,6 +67,7 @@ export interface VerdictOptions {
   readonly nodes: NodeFacts | undefined;
   readonly machines: MachineFacts | undefined;
   readonly runLog: (instanceId: string) => string;
+  readonly calmUpdates: boolean;
   /** The number of commits after which everything is counted again. */
   readonly recountEvery: number;
 }

@@ -232,6 +232,7 @@ export class World {
       serverLives: this.#serverLives,
       servers: () => this.controlPlanes,
       epilogue: () => this.epilogue,
+      calmUpdates: this.scenario.updates === 'calm',
       runLog: (instanceId) => this.#runStorage.textOf({ instanceId, part: 'log' }),
       messages: this.#broker && { broker: this.#broker, requests: this.#requests },
       receivers: this.#edges.receivers,
@@ -344,6 +345,7 @@ export class World {
       prng: this.prng.split(),
       ...(keepsVolumes ? { volumePrng: seededPrng(this.seed, 'volumes') } : {}),
       ...(hasWorkloads ? { replicaPrng: seededPrng(this.seed, 'replicas') } : {}),
+      ...(this.scenario.updates === undefined ? {} : { updatesPrng: seededPrng(this.seed, 'updates') }),
       ...(runsJobs ? { jobPrng: seededPrng(this.seed, 'jobs') } : {}),
       ...(isWalled ? { walledPrng: seededPrng(this.seed, 'walled') } : {}),
       ...(this.#broker

@@ -18,6 +18,7 @@ import { ReplicaTenant } from './replica-tenant.ts';
 import { RequestPublisher, type RequestPublisherOptions } from './request-publisher.ts';
 import { SpareTenant, type SpareTenantOptions } from './spare-tenant.ts';
 import { TaskPublisher, type TaskPublisherOptions } from './task-publisher.ts';
+import { UpdatingTenant } from './updating-tenant.ts';
 import { TaskTenant } from './task-tenant.ts';
 import { Tenant } from './tenant.ts';
 import { VolumeTenant } from './volume-tenant.ts';
@@ -38,6 +39,8 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly placementPrng?: Prng;
   /** The same for a tenant of workloads. */
   readonly replicaPrng?: Prng;
+  /** The same for tenants that update workloads all the time. */
+  readonly updatesPrng?: Prng;
   /** The same for the keeper of an inventory. */
   readonly outside?: Omit<InventoryKeeperOptions, 'caller'> & { readonly prng: Prng };
   /** The same for a publisher of requests to /schedule. */
@@ -50,6 +53,8 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
 
 /** The first crowd has this size, whatever the tenants have created by then. */
 const firstCrowd = 5;
+
+const updatingTenants = 3;
 
 export class Workload {
   readonly operator: Operator;
@@ -91,8 +96,11 @@ export class Workload {
     if (this.#options.walledPrng) this.#startWalled(this.#options.walledPrng);
     if (messages) this.#running.push(new RequestPublisher({ ...messages, parts: this.#parts }).run());
     this.#startEdges();
-    const { replicaPrng } = this.#options;
+    const { replicaPrng, updatesPrng } = this.#options;
     if (replicaPrng) this.#running.push(new ReplicaTenant(this.#callerOf('keeper-2', replicaPrng)).run());
+    if (updatesPrng)
+      for (let i = 1; i <= updatingTenants; i++)
+        this.#running.push(new UpdatingTenant(this.#callerOf(`roller-${i}`, updatesPrng.split())).run());
     if (jobPrng) this.#running.push(new JobTenant(this.#callerOf('runner-1', jobPrng)).run());
   }
 
