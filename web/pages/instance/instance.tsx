@@ -6,6 +6,7 @@ import { lazy, type ReactNode, Suspense } from 'react';
 import { useParams, useSearchParams } from 'react-router';
 import type { Instance } from '../../../src/api/resources/instance.ts';
 import { client } from '../../data/client.ts';
+import { useMay } from '../../data/may.ts';
 import { errorText } from '../../data/session.ts';
 import { useList } from '../../data/use-list.ts';
 import { Page } from '../../parts/page.tsx';
@@ -15,17 +16,17 @@ import { commandOf } from '../resource/commands.ts';
 import { isNamed, ResourceTabs } from '../resource/detail.tsx';
 import { Facts } from './facts.tsx';
 import { Timeline } from './timeline.tsx';
+import { Console, Exec, Screen } from './ways-in.tsx';
 import { Why } from './why.tsx';
 
 const Log = lazy(async () => ({ default: (await import('./log.tsx')).Log }));
 
 export function InstancePage(): ReactNode {
   const { name = '' } = useParams();
-  const [search, setSearch] = useSearchParams();
+  const [search] = useSearchParams();
   const project = search.get('project') ?? undefined;
   const { items, standing, revision, retry } = useList('instance');
   const found = items.find(({ metadata }) => isNamed(metadata, { name, project }));
-  const tab = search.get('tab') ?? 'overview';
   return (
     <Page
       title={`Instance ${name}`}
@@ -42,43 +43,65 @@ export function InstancePage(): ReactNode {
           <Group>
             <StateBadge state={found.status.phase} />
           </Group>
-          <Tabs
-            value={tab}
-            keepMounted={false}
-            onChange={(value) =>
-              setSearch(
-                { ...(project ? { project } : {}), ...(value && value !== 'overview' ? { tab: value } : {}) },
-                { replace: true },
-              )
-            }
-          >
-            <Tabs.List>
-              <Tabs.Tab value="overview">Overview</Tabs.Tab>
-              <Tabs.Tab value="log">Log</Tabs.Tab>
-              <Tabs.Tab value="why">Why here</Tabs.Tab>
-              <Tabs.Tab value="more">YAML and events</Tabs.Tab>
-            </Tabs.List>
-            <Tabs.Panel value="overview" pt="sm">
-              <Stack>
-                <Facts instance={found} />
-                <Timeline instance={found} />
-              </Stack>
-            </Tabs.Panel>
-            <Tabs.Panel value="log" pt="sm">
-              <Suspense fallback={<Loading label="Loading the log" />}>
-                <Log instance={found} key={found.metadata.id} />
-              </Suspense>
-            </Tabs.Panel>
-            <Tabs.Panel value="why" pt="sm">
-              <Why instance={found} />
-            </Tabs.Panel>
-            <Tabs.Panel value="more" pt="sm">
-              <ResourceTabs resource={found} />
-            </Tabs.Panel>
-          </Tabs>
+          <InstanceTabs instance={found} />
         </Stack>
       )}
     </Page>
+  );
+}
+
+/** A way in that the user may not take is not shown. */
+function InstanceTabs({ instance }: { readonly instance: Instance }): ReactNode {
+  const [search, setSearch] = useSearchParams();
+  const { project } = instance.metadata;
+  const mayLogs = useMay('logs', 'instance', project);
+  const mayConsole = useMay('console', 'instance', project);
+  const mayScreen = useMay('screen', 'instance', project);
+  const mayExec = useMay('exec', 'instance', project);
+  const tabs: readonly (readonly [string, string, boolean, () => ReactNode])[] = [
+    ['overview', 'Overview', true, () => <Overview instance={instance} />],
+    ['log', 'Log', mayLogs, () => <Log instance={instance} key={instance.metadata.id} />],
+    ['console', 'Console', mayConsole, () => <Console instance={instance} />],
+    ['screen', 'Screen', mayScreen, () => <Screen instance={instance} />],
+    ['exec', 'Exec', mayExec, () => <Exec instance={instance} />],
+    ['why', 'Why here', true, () => <Why instance={instance} />],
+    ['more', 'YAML and events', true, () => <ResourceTabs resource={instance} />],
+  ];
+  const shown = tabs.filter(([, , may]) => may);
+  const open = (value: string | null): void =>
+    setSearch(
+      (before) => {
+        const after = new URLSearchParams(before);
+        if (value === null || value === 'overview') after.delete('tab');
+        else after.set('tab', value);
+        return after;
+      },
+      { replace: true },
+    );
+  return (
+    <Tabs value={search.get('tab') ?? 'overview'} keepMounted={false} onChange={open}>
+      <Tabs.List>
+        {shown.map(([value, name]) => (
+          <Tabs.Tab value={value} key={value}>
+            {name}
+          </Tabs.Tab>
+        ))}
+      </Tabs.List>
+      {shown.map(([value, , , show]) => (
+        <Tabs.Panel value={value} pt="sm" key={value}>
+          <Suspense fallback={<Loading label="Loading" />}>{show()}</Suspense>
+        </Tabs.Panel>
+      ))}
+    </Tabs>
+  );
+}
+
+function Overview({ instance }: { readonly instance: Instance }): ReactNode {
+  return (
+    <Stack>
+      <Facts instance={instance} />
+      <Timeline instance={instance} />
+    </Stack>
   );
 }
 
@@ -97,9 +120,11 @@ function Power({ instance }: { readonly instance: Instance }): ReactNode {
   });
   const fault = act.error ?? remove.error;
   const leaves = metadata.deletionRequestedAtMs !== undefined;
+  const mayPower = useMay('power', 'instance', metadata.project);
+  const mayDelete = useMay('delete', 'instance', metadata.project);
   return (
     <Group gap="xs">
-      {spec.powerState !== 'stopped' ? (
+      {!mayPower ? null : spec.powerState !== 'stopped' ? (
         <Button
           size="xs"
           variant="default"
@@ -114,17 +139,19 @@ function Power({ instance }: { readonly instance: Instance }): ReactNode {
           Start
         </Button>
       )}
-      <Button
-        size="xs"
-        color="red.9"
-        loading={remove.isPending}
-        disabled={leaves}
-        onClick={() => {
-          if (window.confirm(`Delete instance ${metadata.name} and its disk?`)) remove.mutate();
-        }}
-      >
-        Delete
-      </Button>
+      {mayDelete ? (
+        <Button
+          size="xs"
+          color="red.9"
+          loading={remove.isPending}
+          disabled={leaves}
+          onClick={() => {
+            if (window.confirm(`Delete instance ${metadata.name} and its disk?`)) remove.mutate();
+          }}
+        >
+          Delete
+        </Button>
+      ) : null}
       {fault ? (
         <Alert color="red" role="alert" p="xs">
           {errorText(fault)}

@@ -1,14 +1,14 @@
-// The console log of an instance in a terminal, as it comes. Output of guests is untrusted: nothing of it can set the title, open windows
-// or write to the clipboard.
+// The console log of an instance in a terminal, as it comes. After a break it goes on from the byte that it had.
 
-import '@xterm/xterm/css/xterm.css';
 import { Alert, Stack } from '@mantine/core';
-import { FitAddon } from '@xterm/addon-fit';
-import { Terminal } from '@xterm/xterm';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { ApiError } from '../../../src/api/errors.ts';
 import type { Instance } from '../../../src/api/resources/instance.ts';
 import { client } from '../../data/client.ts';
 import { errorText } from '../../data/session.ts';
+import { openTerminal } from '../../parts/terminal/open-terminal.ts';
+
+const retryMs = 2_000;
 
 export function Log({ instance: { metadata } }: { readonly instance: Instance }): ReactNode {
   const place = useRef<HTMLDivElement>(null);
@@ -16,38 +16,35 @@ export function Log({ instance: { metadata } }: { readonly instance: Instance })
   const { name, project } = metadata;
   useEffect(() => {
     if (place.current === null) return undefined;
-    const terminal = new Terminal({
-      disableStdin: true,
-      convertEol: true,
-      scrollback: 20_000,
-      fontSize: 13,
-      screenReaderMode: true,
-      linkHandler: null,
-    });
-    terminal.parser.registerOscHandler(52, () => true); // the clipboard is the user's
-    const fit = new FitAddon();
-    terminal.loadAddon(fit);
-    terminal.open(place.current);
-    fit.fit();
+    const { terminal, close } = openTerminal(place.current);
     const over = new AbortController();
-    const resized = new ResizeObserver(() => fit.fit());
-    resized.observe(place.current);
+    let offset = 0;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const read = async (): Promise<void> => {
-      for await (const piece of client.log(name, { project, follow: true }, over.signal)) terminal.write(piece);
+      try {
+        for await (const piece of client.log(name, { project, follow: true, offset }, over.signal)) {
+          setFault(undefined);
+          offset += piece.length;
+          terminal.write(piece);
+        }
+      } catch (error) {
+        if (over.signal.aborted) return;
+        setFault(errorText(error));
+        if (error instanceof ApiError && (error.code === 'Forbidden' || error.code === 'NotFound')) return;
+      }
+      if (!over.signal.aborted) timer = setTimeout(() => void read(), retryMs); // the guest may start later
     };
-    read().catch((error: unknown) => {
-      if (!over.signal.aborted) setFault(errorText(error));
-    });
+    void read();
     return () => {
       over.abort();
-      resized.disconnect();
-      terminal.dispose();
+      clearTimeout(timer);
+      close();
     };
   }, [name, project]);
   return (
     <Stack>
       {fault === undefined ? null : (
-        <Alert color="yellow" role="status" title="The log cannot be followed">
+        <Alert color="yellow" role="status" title="The log cannot be followed now">
           {fault}
         </Alert>
       )}
