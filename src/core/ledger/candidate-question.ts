@@ -25,8 +25,6 @@ export interface CandidateIndex {
   /** The members of a tree, the root first, always in the same order; empty for an id that is no root. */
   tree(root: string): readonly CandidateProvider[];
   provider(id: string): CandidateProvider | undefined;
-  /** Ids of the members of an aggregate. */
-  inAggregate(uuid: string): Iterable<string>;
   /** Ids of the providers with the trait `MISC_SHARES_VIA_AGGREGATE`. */
   sharing(): Iterable<string>;
   /** Whether any provider has a parent. */

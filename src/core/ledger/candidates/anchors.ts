@@ -38,7 +38,7 @@ export class Anchors {
     const [root] = members;
     if (!root) return undefined;
     const { rootRequired, rootForbidden } = this.#question;
-    if (!rootRequired.every((trait) => root.traits.includes(trait))) return undefined;
+    if (rootRequired.length > 0 && !rootRequired.every((trait) => root.traits.includes(trait))) return undefined;
     if (rootForbidden.some((trait) => root.traits.includes(trait))) return undefined;
     return { root, members, sharing: this.#sharingIn.size === 0 ? none : this.#sharingWith(members) };
   }

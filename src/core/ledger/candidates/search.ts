@@ -13,7 +13,7 @@ import type {
 } from '../candidate-question.ts';
 import { Anchors } from './anchors.ts';
 import { type FoundCandidate, TreeSearch } from './tree-search.ts';
-import { slotsOf } from './slots.ts';
+import { slotsAskedBy, slotsIn } from './slots.ts';
 
 /** For questions without a limit: as many as an answer may have. */
 const candidatesMax = 50_000;
@@ -52,11 +52,12 @@ function* searchesOf(
   found: Found,
 ): Iterable<TreeSearch> {
   const anchors = new Anchors(index, question);
+  const asks = slotsAskedBy(question, index);
   const roots = prng ? shuffled(anchors.roots(), prng) : anchors.roots();
   for (const root of roots) {
     if (found.full()) return;
     const anchor = anchors.at(root);
-    const slots = anchor && slotsOf(anchor, question, index);
+    const slots = anchor && slotsIn(anchor, asks);
     if (!slots) continue;
     const ordered = prng ? slots.map((slot) => ({ ...slot, options: shuffled(slot.options, prng) })) : slots;
     yield new TreeSearch({ slots: ordered, question, index });

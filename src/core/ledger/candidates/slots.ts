@@ -13,41 +13,55 @@ export interface Slot {
   readonly options: readonly CandidateProvider[];
 }
 
-/** The slots of a question in this tree; null when one of them has no provider. */
-export function slotsOf(anchor: Anchor, question: CandidateQuestion, index: CandidateIndex): Slot[] | null {
-  const slots: Slot[] = [];
-  for (const group of question.groups) {
-    for (const amounts of group.suffix === '' ? eachClassOf(group.resources) : [group.resources]) {
-      const options = optionsOf(group, amounts, { anchor, index });
-      if (options.length === 0) return null;
-      slots.push({ group, amounts, options });
-    }
-  }
-  return slots;
+/** The slots of a question in any tree. */
+export interface SlotAsk {
+  readonly group: CandidateGroup;
+  readonly amounts: Amounts;
+  /** The same as a list: most trees of a full fleet end at the first look. */
+  readonly classes: readonly (readonly [resourceClass: string, amount: number])[];
+  /** The root of `group.inTree`; null: no such provider, so that nothing fits. */
+  readonly tree: string | null | undefined;
+}
+
+export function slotsAskedBy({ groups }: CandidateQuestion, index: CandidateIndex): SlotAsk[] {
+  return groups.flatMap((group) => {
+    const tree = group.inTree === undefined ? undefined : (index.provider(group.inTree)?.root ?? null);
+    return (group.suffix === '' ? eachClassOf(group.resources) : [group.resources]).map((amounts) => ({
+      group,
+      amounts,
+      classes: Object.entries(amounts),
+      tree,
+    }));
+  });
 }
 
 function eachClassOf(resources: Amounts): Amounts[] {
   return Object.entries(resources).map(([resourceClass, amount]) => ({ [resourceClass]: amount }));
 }
 
-interface Place {
-  readonly anchor: Anchor;
-  readonly index: CandidateIndex;
+/** The slots in this tree; null when one of them has no provider. */
+export function slotsIn(anchor: Anchor, asks: readonly SlotAsk[]): Slot[] | null {
+  const slots: Slot[] = [];
+  for (const ask of asks) {
+    const options = optionsOf(ask, anchor);
+    if (!options) return null;
+    slots.push({ group: ask.group, amounts: ask.amounts, options });
+  }
+  return slots;
 }
 
-function optionsOf(group: CandidateGroup, amounts: Amounts, place: Place): CandidateProvider[] {
-  const { members, sharing } = place.anchor;
-  const options: CandidateProvider[] = [];
-  for (const provider of members) if (mayFill(provider, group, amounts, place)) options.push(provider);
-  for (const provider of sharing) if (mayFill(provider, group, amounts, place)) options.push(provider);
+function optionsOf(ask: SlotAsk, anchor: Anchor): CandidateProvider[] | null {
+  let options: CandidateProvider[] | null = null;
+  for (const provider of anchor.members) if (mayFill(provider, ask, anchor)) (options ??= []).push(provider);
+  for (const provider of anchor.sharing) if (mayFill(provider, ask, anchor)) (options ??= []).push(provider);
   return options;
 }
 
-function mayFill(provider: CandidateProvider, group: CandidateGroup, amounts: Amounts, place: Place): boolean {
-  for (const resourceClass in amounts) if (!hasRoom(provider, resourceClass, amounts[resourceClass] ?? 0)) return false;
+function mayFill(provider: CandidateProvider, { group, classes, tree }: SlotAsk, anchor: Anchor): boolean {
+  if (!hasRoom(provider, classes)) return false;
+  if (tree !== undefined && tree !== provider.root) return false;
   if (group.forbidden.some((trait) => provider.traits.includes(trait))) return false;
-  if (group.inTree !== undefined && place.index.provider(group.inTree)?.root !== provider.root) return false;
-  return group.suffix === '' ? isInAggregates(provider, group, place.anchor) : isAsAsked(provider, group);
+  return group.suffix === '' ? isInAggregates(provider, group, anchor) : isAsAsked(provider, group);
 }
 
 /** Of the group without a suffix, all providers together have the required traits; of another, its one provider. */
@@ -61,6 +75,7 @@ function isAsAsked({ traits, aggregates }: CandidateProvider, group: CandidateGr
 
 /** For the group without a suffix, a tree is in the aggregates of its root. What is shared needs to be in them itself. */
 function isInAggregates(provider: CandidateProvider, group: CandidateGroup, { root }: Anchor): boolean {
+  if (group.memberOf.length === 0 && group.forbiddenAggregates.length === 0) return true;
   const isIn = ({ aggregates }: CandidateProvider): boolean =>
     group.memberOf.every((any) => any.some((aggregate) => aggregates.includes(aggregate)));
   const isOut = ({ aggregates }: CandidateProvider): boolean =>
@@ -69,9 +84,13 @@ function isInAggregates(provider: CandidateProvider, group: CandidateGroup, { ro
   return (isIn(provider) || (member && isIn(root))) && !isOut(provider) && !isOut(root);
 }
 
-function hasRoom({ inventories, used }: CandidateProvider, resourceClass: string, amount: number): boolean {
-  const inventory = inventories[resourceClass];
-  if (!inventory) return false;
-  if (amount < inventory.minUnit || amount > inventory.maxUnit || amount % inventory.stepSize !== 0) return false;
-  return (used.get(resourceClass) ?? 0) + amount <= capacityOf(inventory);
+function hasRoom(provider: CandidateProvider, classes: SlotAsk['classes']): boolean {
+  const { inventories, used } = provider;
+  for (const [resourceClass, amount] of classes) {
+    const inventory = inventories[resourceClass];
+    if (!inventory) return false;
+    if (amount < inventory.minUnit || amount > inventory.maxUnit || amount % inventory.stepSize !== 0) return false;
+    if ((used.get(resourceClass) ?? 0) + amount > capacityOf(inventory)) return false;
+  }
+  return true;
 }

@@ -34,7 +34,6 @@ export function testIndex(providers: readonly TestProvider[]): CandidateIndex {
     roots: () => [...trees.keys()],
     tree: (root) => trees.get(root) ?? [],
     provider: (id) => byId.get(id),
-    inAggregate: (uuid) => all.filter(({ aggregates }) => aggregates.includes(uuid)).map(({ id }) => id),
     sharing: () => all.filter(({ traits }) => traits.includes('MISC_SHARES_VIA_AGGREGATE')).map(({ id }) => id),
     nested: () => all.some(({ parent }) => parent !== null),
   };
