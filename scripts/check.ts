@@ -44,6 +44,11 @@ const checks: readonly Check[] = [
     remedy: 'npm run openapi, and commit docs/openapi.json',
   },
   {
+    name: 'board',
+    command: ['node', 'scripts/grafana-board.ts', '--check'],
+    remedy: 'node scripts/grafana-board.ts, and commit packaging/grafana/berth.json',
+  },
+  {
     name: 'doc links',
     command: ['node', 'scripts/docs-site/site.ts', '--check'],
     remedy: 'mend the links above',

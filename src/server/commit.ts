@@ -5,6 +5,7 @@ import { assert } from '../base/assert.ts';
 import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import type { Logger } from '../base/log.ts';
 import { ApiError } from '../api/errors.ts';
+import type { Instance } from '../api/resources/instance.ts';
 import { type Assumption, type Cache, isNewEvent } from '../core/state/cache.ts';
 import { whyClosed } from '../core/state/cluster-state.ts';
 import { encodeRecord } from '../core/state/codec.ts';
@@ -26,6 +27,16 @@ export interface AuthorNotes {
   /** It is not known whether the commit happened. */
   inDoubt(authors: readonly PlanAuthor[]): void;
 }
+
+/** What is counted of commits, for the metrics. */
+export interface CommitMeasures {
+  /** A commit of `plans` Plans begins; the answer is to be called with what came of it. */
+  begins(plans: number): (outcome: 'written' | 'refused' | 'failed') => void;
+  /** An instance got its `incarnation`th host, `afterMs` after its creation. */
+  placed(incarnation: number, afterMs: number): void;
+}
+
+const unmeasured: CommitMeasures = { begins: () => () => {}, placed: () => {} };
 
 interface Pending {
   readonly author: PlanAuthor | undefined;
@@ -62,12 +73,14 @@ export class Committer {
   #newest: ReadonlyMap<AnyRecord, Uint8Array> = new Map();
   #trouble: ApiError | undefined;
   #notes: AuthorNotes | undefined;
+  readonly #measured: CommitMeasures;
 
-  constructor(parts: { store: Store; cache: Cache; log: Logger; buggify?: Buggify }) {
+  constructor(parts: { store: Store; cache: Cache; log: Logger; buggify?: Buggify; measured?: CommitMeasures }) {
     this.#store = parts.store;
     this.#cache = parts.cache;
     this.#log = parts.log;
     this.#buggify = parts.buggify ?? neverBuggify;
+    this.#measured = parts.measured ?? unmeasured;
   }
 
   /**
@@ -206,13 +219,16 @@ export class Committer {
     });
     const authors = this.#notes ? authorsOf(group) : noAuthors;
     if (authors.length > 0 && this.#notes) writes.push(this.#notes.noteFor(authors));
+    const ended = this.#measured.begins(group.length);
     try {
       const result = await this.#store.commit(conditions, writes);
+      ended(result.ok ? 'written' : 'refused');
       if (!result.ok) this.#notes?.dropped(authors);
       this.#cache.silence.noteHeard();
       this.#trouble = undefined;
       return result;
     } catch (error) {
+      ended('failed');
       if (isInDoubt(error)) this.#notes?.inDoubt(authors);
       else this.#notes?.dropped(authors);
       this.#fail(group, error);
@@ -233,6 +249,8 @@ export class Committer {
   }
 
   #confirm(group: readonly Pending[], last: ReadonlyMap<string, AnyRecord | null>, revision: number): void {
+    for (const [key, record] of last)
+      if (record?.kind === 'instance' && record.status.phase === 'Scheduled') this.#notePlacement(key, record);
     for (const { assumption } of group) this.#cache.confirm(assumption, revision, last);
     if (writesAny(last)) this.#cache.noteOwn(revision);
     if (this.#queue.length > 0) {
@@ -246,6 +264,12 @@ export class Committer {
     }
     const outcome: CommitOutcome = { ok: true, revision };
     for (const { told } of group) told(outcome);
+  }
+
+  #notePlacement(key: string, { metadata, status }: Instance): void {
+    const before = this.#cache.committed('instance', key)?.value.status.incarnation ?? 0;
+    if (status.incarnation === before || status.scheduledAtMs === undefined) return;
+    this.#measured.placed(status.incarnation, status.scheduledAtMs - metadata.createdAtMs);
   }
 
   /** `group` less `refused` and what rests on them; those still queued that rest on them go too. */

@@ -206,6 +206,10 @@ export const ServerConfig = Type.Object(
       maximum: 30 * 86_400_000,
       description: 'how long the room of a request to /schedule is held',
     }),
+    sourceMetricNames: Type.Boolean({
+      default: false,
+      description: 'metrics also under the names that Orchard has, with a time series for each host',
+    }),
     scheduleWhenFull: Type.Enum(['fail', 'wait'], {
       default: 'fail',
       description: 'what a request to /schedule does while no host has room; wait: its result is "processing"',

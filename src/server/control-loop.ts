@@ -14,6 +14,7 @@ import type { RecordKind } from '../core/state/records.ts';
 import { Compacted, type Store, type WatchEvent } from '../store/store.ts';
 import { contextOf, type Decider } from './decide.ts';
 import type { Fence } from './leadership.ts';
+import type { Reconciled } from './metrics/activity.ts';
 import { readState } from './storage/read-state.ts';
 
 /** A controller at work. */
@@ -50,6 +51,7 @@ export class ControlLoop {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #buggify: Buggify;
+  readonly #reconciled: (controller: string, result: Reconciled) => void;
   readonly #stopped = new AbortController();
   /** Of those that take their keys as they come. */
   readonly #due = new Map<string, Task>();
@@ -67,7 +69,15 @@ export class ControlLoop {
   /** Whether the cache follows the store now. */
   ready = false;
 
-  constructor(parts: { decider: Decider; store: Store; controllers: readonly Controller[]; log: Logger }) {
+  constructor(parts: {
+    decider: Decider;
+    store: Store;
+    controllers: readonly Controller[];
+    log: Logger;
+    /** Called after each look at a key, for the metrics. */
+    reconciled?: (controller: string, result: Reconciled) => void;
+  }) {
+    this.#reconciled = parts.reconciled ?? (() => {});
     this.#decider = parts.decider;
     this.#store = parts.store;
     this.#stations = parts.controllers.map((controller) => ({
@@ -284,6 +294,7 @@ export class ControlLoop {
     timers.delete(key);
     try {
       const plan = controller.reconcile(cache, key, contextOf(this.#decider));
+      this.#reconciled(controller.name, plan.changes.length === 0 ? 'nothing' : 'plan');
       if (plan.requeueAfterMs !== undefined) this.#again(station, key, plan.requeueAfterMs);
       if (plan.changes.length === 0) return void attempts.delete(key);
       const committing = { wokenMeanwhile: false };
@@ -301,6 +312,7 @@ export class ControlLoop {
       );
     } catch (error) {
       station.committing.delete(key);
+      this.#reconciled(controller.name, 'error');
       this.#log.error('controller failed', {
         controller: controller.name,
         key,

@@ -44,6 +44,7 @@ import { RunFiles } from './runs/run-files.ts';
 import type { Amqp } from './intake/amqp/amqp.ts';
 import type { TaskQueue } from './intake/amqp/task-queue.ts';
 import { startAmqp, startTaskQueue } from './intake/start-amqp.ts';
+import { Activity } from './metrics/activity.ts';
 import { mcpSettingsOf } from './mcp/start-mcp.ts';
 import { readEventBus } from './outbox/bus/start-event-bus.ts';
 import { createPost } from './outbox/webhooks/post.ts';
@@ -123,6 +124,7 @@ async function start(
   let taskQueue: TaskQueue | undefined;
   let tls: ServerTls | undefined;
   const outside = new Outside();
+  const activity = new Activity();
   try {
     throwIfStopped(signal);
     const name = await nameOf(config);
@@ -146,6 +148,8 @@ async function start(
       mcp: mcpSettingsOf(config),
       scheduleTtlMs: config.scheduleTtlMs,
       scheduleWhenFull: config.scheduleWhenFull,
+      sourceMetricNames: config.sourceMetricNames,
+      activity,
       fetch: systemFetch,
       inventorySettings,
       spares,
@@ -185,6 +189,7 @@ async function start(
         limits: config.limits,
         hostSecret,
         authentication,
+        activity,
         accessTokens,
         scheduleWithoutToken: config.scheduleWithoutToken,
         tls: identity,
@@ -308,6 +313,7 @@ function httpParts(
     readonly limits: LimitsConfig;
     readonly hostSecret: Uint8Array;
     readonly authentication: Authentication;
+    readonly activity: Activity;
     readonly accessTokens: AccessTokens | undefined;
     readonly tls: TlsIdentity | undefined;
     readonly scheduleWithoutToken: string | undefined;
@@ -321,6 +327,7 @@ function httpParts(
     limits,
     hostSecret,
     authentication,
+    activity,
     tls,
     scheduleWithoutToken,
     accessTokens,
@@ -340,6 +347,8 @@ function httpParts(
     acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
     servers: () => announced.announced,
     carried: createCarried(system.collectYoung),
+    answered: (answer) => activity.answered(answer),
+    monotonicMs: () => decider.clock.monotonicMs(),
     web: { files: new WebFiles(), newNonce: () => randomSecret(16).toString('base64') },
     newRequestId: requestIds(randomSecret(9).toString('base64url')),
     ...(audit === undefined ? {} : { onRefused: audit.refusals.told }),

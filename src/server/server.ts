@@ -68,7 +68,9 @@ import { Hearing } from './hearing.ts';
 import { inventoryRoutes } from './inventory/inventory-routes.ts';
 import { Leadership, notFollowed } from './leadership.ts';
 import { type LedSettings, ledParts } from './led-parts.ts';
-import { createMetrics } from './metrics.ts';
+import { Activity } from './metrics/activity.ts';
+import { commitMeasures } from './metrics/commit-measures.ts';
+import { createMetrics } from './metrics/metrics.ts';
 import { Outside } from './outside.ts';
 import type { RunFiles } from './runs/run-files.ts';
 import type { ServerSealing } from './sealing/server-sealing.ts';
@@ -86,6 +88,10 @@ export interface ServerParts extends LedSettings {
   readonly log: Logger;
   readonly policy: Policy;
   readonly links: HostLinks;
+  /** What this process has done, for the metrics; default: counted here only. */
+  readonly activity?: Activity;
+  /** Metrics also under the names of the orchestrator before. */
+  readonly sourceMetricNames?: boolean;
   /** Counts of HTTP connections, for the metrics. */
   readonly connections?: ConnectionCounts;
   /** The files of uploaded images; absent: images cannot be uploaded. */
@@ -132,11 +138,14 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const { store, clock, idleMs, prng, log, policy, name, leaseMs, secrets } = parts;
   const unusual = parts.buggify ? { buggify: parts.buggify } : {};
   const cache = new Cache(() => clock.monotonicMs());
-  const committer = new Committer({ store, cache, log, ...unusual });
+  const activity = parts.activity ?? new Activity();
+  const measured = commitMeasures(activity, clock);
+  const committer = new Committer({ store, cache, log, measured, ...unusual });
   const provisioners = parts.spares && [...parts.spares.provisioners.keys()];
   const known = provisioners === undefined ? policy : { ...policy, provisioners };
   const decider: Decider = { cache, committer, clock, prng, policy: known, ...unusual };
-  const loop = new ControlLoop({ decider, store, controllers, log });
+  const reconciled: Activity['reconciled'] = (controller, result) => activity.reconciled(controller, result);
+  const loop = new ControlLoop({ decider, store, controllers, log, reconciled });
   await loop.start();
   const open = async () => {
     const { decision } = await decideAndCommit(decider, (snapshot, ctx) => openCluster(snapshot, secrets, ctx));
@@ -193,6 +202,10 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   upkeep?.start();
   const metrics = createMetrics({
     cache,
+    clock,
+    activity,
+    watches: () => feed.counts(),
+    sourceNames: parts.sourceMetricNames ?? false,
     verifier,
     ready,
     leads,

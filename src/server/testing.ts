@@ -24,6 +24,7 @@ import { type HttpParts, serveHttp } from './http/serve.ts';
 import type { ForgeParts } from './intake/forges/forges.ts';
 import type { LoginParts } from './oidc/login-routes.ts';
 import type { ImageContent } from './images/image-content.ts';
+import { Activity } from './metrics/activity.ts';
 import { MemoryRunStorage } from './runs/memory-run-storage.ts';
 import { defaultRunLimits, RunFiles } from './runs/run-files.ts';
 import { parse } from '../api/parse.ts';
@@ -57,6 +58,7 @@ export async function startTestServer(
     login?: LoginParts;
     spares?: SpareMeans;
     web?: HttpParts['web'];
+    sourceMetricNames?: boolean;
   } = {},
 ) {
   const store = options.store ?? createMemoryStore();
@@ -64,6 +66,7 @@ export async function startTestServer(
   const links = new AgentLinks({ clock, log: silentLogger });
   const limits = options.limits ?? connectionLimits(undefined);
   const connections = new Connections({ limits, clock, log: silentLogger });
+  const activity = new Activity();
   const plane = await startControlPlane({
     store,
     clock,
@@ -80,6 +83,8 @@ export async function startTestServer(
     ...(options.login === undefined ? {} : { login: options.login }),
     ...(options.spares === undefined ? {} : { spares: options.spares }),
     mint: minting(randomSecret),
+    activity,
+    sourceMetricNames: options.sourceMetricNames ?? false,
     version: 'test',
     name: 'server', // one that is started while another runs takes over at once
     leaseMs: 600_000, // and nothing is written that no test asked for
@@ -104,6 +109,8 @@ export async function startTestServer(
       ...(options.slowMsMax === undefined ? {} : { slowMsMax: options.slowMsMax }),
       ...(options.localCaller === undefined ? {} : { localCaller: options.localCaller }),
       ...(options.web === undefined ? {} : { web: options.web }),
+      answered: (answer) => activity.answered(answer),
+      monotonicMs: () => clock.monotonicMs(),
       ...(plane.audit ? { onRefused: plane.audit.refusals.told } : {}),
       log: silentLogger,
     },

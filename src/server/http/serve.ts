@@ -28,6 +28,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Whose credentials it has; undefined without valid ones. */
     principal: Principal | undefined;
+    /** When it came; 0: nothing is measured. */
+    startedMs: number;
     /** Why what it showed does not count. */
     refusal: ApiError | undefined;
   }
@@ -43,8 +45,20 @@ export interface HttpParts extends UpgradeParts {
   readonly localCaller?: LocalCaller;
   /** The dashboard; absent: it is not served. */
   readonly web?: { readonly files: WebFiles; readonly newNonce: () => string };
+  /** Called when an answer was written, for the metrics; streams are not told. */
+  readonly answered?: (answer: AnsweredRequest) => void;
+  /** Of `answered`. */
+  readonly monotonicMs?: () => number;
   /** If given, only HTTPS is served. */
   readonly tls?: TlsIdentity;
+}
+
+/** `route`: the path of the registry, with the names of its parameters; `none`: there is no such route. */
+export interface AnsweredRequest {
+  readonly method: string;
+  readonly route: string;
+  readonly status: number;
+  readonly tookMs: number;
 }
 
 /** PEM texts. */
@@ -72,6 +86,7 @@ export async function serveHttp(
   refuseUnusual(app.server);
   app.decorateRequest('principal');
   app.decorateRequest('refusal');
+  app.decorateRequest('startedMs', 0);
   admitRequests(app, parts);
   for (const route of parts.routes) if (!route.takesUnparsedJson) addRoute(app, route, parts);
   addUnparsed(app, parts);
@@ -155,11 +170,18 @@ function addUnparsed(app: FastifyInstance, parts: HttpParts): void {
   });
 }
 
-function answerFaults(app: FastifyInstance, { routes, log, onRefused }: HttpParts): void {
+function answerFaults(app: FastifyInstance, { routes, log, onRefused, answered, monotonicMs }: HttpParts): void {
   const challenges = new Map(routes.map(({ path, challenge }) => [path, challenge]));
   app.setErrorHandler((error, request, reply) => {
     const refusal = toApiError(error, request.routeOptions.bodyLimit);
     if (onRefused && isRefusal(refusal)) onRefused(refusalOf(refusal, request));
+    const route = request.routeOptions.url ?? 'none';
+    answered?.({
+      method: request.method,
+      route,
+      status: refusal.status,
+      tookMs: (monotonicMs?.() ?? 0) - request.startedMs,
+    });
     const challenge = refusal.status === 401 && challenges.get(request.routeOptions.url ?? '');
     if (challenge) reply.header('www-authenticate', challengeText(challenge, request.refusal !== undefined));
     return sendError(refusal, request, reply, log);
@@ -193,6 +215,7 @@ function admitRequests(app: FastifyInstance, parts: HttpParts): void {
     brief.has(method + routeOptions.url) && !url.includes('dryRun');
   const receive = (request: FastifyRequest, reply: FastifyReply, done: (fault?: ApiError) => void): void => {
     const { socket } = request.raw;
+    request.startedMs = parts.monotonicMs?.() ?? 0;
     const settle = (identity: Identity): Arrived => {
       if (identity instanceof ApiError) request.refusal = identity;
       else request.principal = identity ?? localCaller?.(request.raw);
@@ -275,6 +298,10 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
       const answer = await route.handle(new ServedRequest(request, reply, { params, principal }));
       if ('json' in answer) {
         sendJson(answer, request, reply, parts.connections);
+        parts.answered?.({
+          ...{ method: route.method, route: route.path, status: answer.status },
+          tookMs: (parts.monotonicMs?.() ?? 0) - request.startedMs,
+        });
         return reply;
       }
       const over = new Over(reply);

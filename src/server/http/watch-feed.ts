@@ -53,6 +53,16 @@ export class WatchFeed {
     this.#parts = parts;
   }
 
+  /** How many follow it now, by the kind of what they follow. */
+  counts(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const [prefix, those] of this.#subscribers) {
+      const kind = prefix.split('/', 1)[0] ?? '';
+      counts.set(kind, (counts.get(kind) ?? 0) + those.size);
+    }
+    return counts;
+  }
+
   /**
    * Tells `sink` what happens under `topic` after `after`, until `signal` aborts. Throws `ApiError`: `Compacted` when history is gone or
    * the store was restored, `Unavailable` when the store is.

@@ -5,7 +5,7 @@ import { openApiDocument } from '../../../api/openapi.ts';
 import { processRoutes as routes } from '../../../api/routes/process.ts';
 import { rightsOf } from '../../../core/access/rights-of.ts';
 import type { Snapshot } from '../../../core/state/snapshot.ts';
-import type { Metrics } from '../../metrics.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
 import type { Outside } from '../../outside.ts';
 import { bind } from './bind.ts';
 import type { Caller } from '../caller.ts';

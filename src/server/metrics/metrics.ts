@@ -1,18 +1,26 @@
 // What this control plane measures, in the form that Prometheus reads. Read when it is asked for, so that nothing is counted for nobody.
 
 import { Counter, Gauge, Registry } from 'prom-client';
-import { type HostStateName, hostStateName, hostStateNames } from '../api/resources/host-state.ts';
-import { FindingCode } from '../api/verify.ts';
-import type { Cache } from '../core/state/cache.ts';
-import type { Survival } from '../api/plans/host-plan.ts';
-import type { Outside } from './outside.ts';
-import type { FleetSurvival } from './survival.ts';
-import type { Verifier } from './verifier.ts';
-import { measureWarmPools } from './metrics-of-warm-pools.ts';
-import { type ConnectionCounts, dropReasons } from './http/connections/connections.ts';
+import { FindingCode } from '../../api/verify.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Cache } from '../../core/state/cache.ts';
+import { type Activity, measureWatches } from './activity.ts';
+import { measureFleet, Totals } from './fleet.ts';
+import { measureBySourceNames } from './source-names.ts';
+import type { Survival } from '../../api/plans/host-plan.ts';
+import type { Outside } from '../outside.ts';
+import type { FleetSurvival } from '../survival.ts';
+import type { Verifier } from '../verifier.ts';
+import { measureWarmPools } from './warm-pools.ts';
+import { type ConnectionCounts, dropReasons } from '../http/connections/connections.ts';
 
 export interface MetricsParts {
   readonly cache: Cache;
+  readonly clock: Clock;
+  readonly activity: Activity;
+  readonly watches: () => ReadonlyMap<string, number>;
+  /** Also under the names of the orchestrator before. */
+  readonly sourceNames: boolean;
   readonly verifier: Verifier;
   readonly ready: () => boolean;
   readonly leads: () => boolean;
@@ -29,7 +37,7 @@ export interface Metrics {
 }
 
 export function createMetrics({ cache, verifier, ready, leads, overloaded, ...parts }: MetricsParts): Metrics {
-  const { connections, outside, survival } = parts;
+  const { clock, activity, watches, sourceNames, connections, outside, survival } = parts;
   const registry = new Registry();
   const gauge = (name: string, help: string, read: () => number): void => {
     registry.registerMetric(
@@ -48,7 +56,11 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
   gauge('berth_overloaded', '1 while this control plane is overloaded', () => Number(overloaded()));
   gauge('berth_store_revision', 'The newest revision that this control plane has read', () => cache.revision);
   gauge('berth_hosts', 'Hosts that are known', () => cache.count('host'));
-  measureHostStates(registry, cache);
+  const totals = new Totals({ snapshot: cache, clock });
+  measureFleet(registry, totals);
+  activity.register(registry);
+  measureWatches(registry, watches);
+  if (sourceNames) measureBySourceNames(registry, { snapshot: cache, totals, activity });
   gauge(
     'berth_hosts_held',
     'Hosts whose instances are not replaced yet, because many hosts fell silent together',
@@ -75,25 +87,6 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
     measureInventories(registry, outside);
   }
   return { contentType: registry.contentType, text: () => registry.metrics() };
-}
-
-function measureHostStates(registry: Registry, cache: Cache): void {
-  registry.registerMetric(
-    new Gauge({
-      name: 'berth_hosts_by_state',
-      help: 'Hosts that are known, by their state',
-      labelNames: ['state'],
-      registers: [],
-      collect() {
-        const counts = new Map<HostStateName, number>();
-        for (const { value } of cache.list('host')) {
-          const state = hostStateName(value);
-          counts.set(state, (counts.get(state) ?? 0) + 1);
-        }
-        for (const state of hostStateNames) if (state !== 'Removed') this.set({ state }, counts.get(state) ?? 0);
-      },
-    }),
-  );
 }
 
 function measureSurvival(registry: Registry, survival: FleetSurvival): void {

@@ -2,8 +2,8 @@
 // projects.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { WarmPool } from '../api/resources/warm-pool.ts';
-import type { Cache } from '../core/state/cache.ts';
+import type { WarmPool } from '../../api/resources/warm-pool.ts';
+import type { Cache } from '../../core/state/cache.ts';
 
 type Read = (status: WarmPool['status']) => number;
 

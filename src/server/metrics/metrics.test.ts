@@ -1,0 +1,74 @@
+// The metrics of a control plane: what is counted of work, and that each is explained in docs/observability.md.
+
+import { readFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startTestServer, testRegistration } from '../testing.ts';
+
+let server: Awaited<ReturnType<typeof startTestServer>>;
+beforeEach(async () => {
+  server = await startTestServer({ sourceMetricNames: true });
+});
+afterEach(() => server.close());
+
+async function scrape(): Promise<string> {
+  const answer = await fetch(`${server.url}/metrics`, { headers: { authorization: 'Bearer operator' } });
+  expect(answer.status).toBe(200);
+  return answer.text();
+}
+
+/** Of one time series: `berth_hosts_by_state{state="Ready"}`. */
+async function value(series: string): Promise<number | undefined> {
+  const line = (await scrape()).split('\n').find((each) => each.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length + 1));
+}
+
+describe('the metrics', () => {
+  beforeEach(async () => {
+    const agent = server.agentClient('h1');
+    await agent.register(testRegistration());
+    const { client } = server;
+    await client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tmp/tiny.qcow2' } });
+    await client.create('instance', {
+      metadata: { name: 'a', project: 'web' },
+      spec: { image: 'tiny', cpus: 1, memoryMiB: 256 },
+    });
+    await client.create('instance', { metadata: { name: 'b', project: 'web' }, spec: { image: 'tiny', cpus: 64 } });
+  });
+
+  it.each([
+    ['berth_hosts_by_state{state="Down"}', 0],
+    ['berth_instances_by_phase{phase="Scheduled"}', 1],
+    ['berth_instances_by_phase{phase="Pending"}', 1],
+    ['berth_capacity{pool="default",class="VCPU"}', 4],
+    ['berth_claimed{pool="default",class="VCPU"}', 1],
+    ['berth_claimed{pool="default",class="MEMORY_MB"}', 256],
+    ['berth_queue_instances{project="web"}', 1],
+    ['berth_placements_total', 1],
+    ['berth_scheduling_seconds_count', 1],
+    ['berth_http_request_seconds_count{method="POST",route="/v1/instances",status="201"}', 2],
+    ['orchard_vms{status="pending"}', 2],
+    ['orchard_workers{worker_name="h1",status="online"}', 1],
+    ['org_cirruslabs_orchard_controller_scheduling_time_count', 1],
+  ])('%s is %d', async (series, expected) => {
+    await expect.poll(() => value(series)).toBe(expected);
+  });
+
+  it('count refusals, reconciles and commits', async () => {
+    await server.client.get('instance', 'none').catch(() => undefined);
+    expect(await value('berth_http_request_seconds_count{method="GET",route="/v1/instances/:name",status="404"}')).toBe(
+      1,
+    );
+    expect(await scrape()).toMatch(/berth_reconciles_total\{controller="placement",result="(plan|nothing)"\} [1-9]/);
+    expect(await value('berth_store_commit_seconds_count{outcome="written"}')).toBeGreaterThan(2);
+    expect(await scrape()).toMatch(/berth_queue_reasons\{reason="\w+"\} 1/);
+  });
+
+  it('are all explained in the documentation, and it explains no other', async () => {
+    const page = readFileSync(new URL('../../../docs/observability.md', import.meta.url), 'utf8');
+    const explained = new Set([...page.matchAll(/^\| `([a-z_]+)/gm)].map(([, name]) => name));
+    const told = new Set([...(await scrape()).matchAll(/^# TYPE ([a-z_]+)/gm)].map(([, name]) => name));
+    const outside = /^berth_(event_bus|webhook|inventory|verify|audit|warm_pool|connections|unread)/; // on pages of their own
+    expect([...told].filter((name) => !explained.has(name) && !outside.test(name ?? ''))).toEqual([]);
+    expect([...explained].filter((name) => !told.has(name))).toEqual([]);
+  });
+});
