@@ -74,7 +74,7 @@ class AcceptedChecker implements Checker {
 
   #faultOfEvent({ before, after }: RecordEvent): string | undefined {
     if (before?.kind !== 'instance') return undefined;
-    // Those of jobs and workloads are removed by Berth itself: checkers/jobs.ts, checkers/workloads.ts.
+    // Those of jobs and workloads are removed by Berth itself: checkers/jobs.ts, checkers/workloads/.
     if (before.metadata.labels[jobLabel] !== undefined || before.status.workload !== undefined) return undefined;
     const { deletesAsked } = this.#facts.intents;
     const { id, name } = before.metadata;

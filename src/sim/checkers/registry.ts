@@ -30,10 +30,10 @@ import { silenceChecker } from './silence.ts';
 import { sparesChecker } from './edges/spares.ts';
 import { taskMessagesChecker } from './edges/task-messages.ts';
 import { toldStartChecker } from './told-start.ts';
-import { updatesChecker } from './updates.ts';
+import { updatesChecker } from './workloads/updates.ts';
 import { undisturbedChecker } from './undisturbed.ts';
 import { volumesChecker } from './volumes.ts';
-import { workloadsChecker } from './workloads.ts';
+import { workloadsChecker } from './workloads/workloads.ts';
 
 export const checkers: readonly ((facts: Facts) => Checker)[] = [
   capacityChecker,

@@ -1,10 +1,10 @@
 // Workloads: at rest each has as many copies of its newest template as are wanted, each with an ordinal of its own, and no copy is left of one
 // that is gone. A copy that failed lately may be missing for a while.
 
-import type { Instance } from '../../api/resources/instance.ts';
-import type { Workload } from '../../api/resources/workload.ts';
-import { notBeforeMs } from '../../core/workloads/failures.ts';
-import type { Checker, Facts } from './checker.ts';
+import type { Instance } from '../../../api/resources/instance.ts';
+import type { Workload } from '../../../api/resources/workload.ts';
+import { notBeforeMs } from '../../../core/workloads/failures.ts';
+import type { Checker, Facts } from '../checker.ts';
 
 export function workloadsChecker({ state, nowMs, dead }: Facts): Checker {
   const copiesById = (): ReadonlyMap<string, readonly Instance[]> => {
