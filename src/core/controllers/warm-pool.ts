@@ -88,9 +88,16 @@ function keep(snapshot: Snapshot, entry: Entry<WarmPool>, ctx: Context): Plan {
       ctx.nowMs,
     ),
   };
-  const changes: Change[] = equalJson(next, status)
-    ? []
-    : [{ key: entry.key, ifRevision: entry.revision, value: { ...value, status: next } }];
+  const guestChanges = [
+    ...made.changes,
+    ...power.flatMap((each) => each.changes),
+    ...pass.remove.flatMap((guest) => removed(snapshot, guest, ctx)),
+  ];
+  // Written also when it stays the same: two Plans that were decided on one count conflict here.
+  const changes: Change[] =
+    equalJson(next, status) && guestChanges.length === 0
+      ? []
+      : [{ key: entry.key, ifRevision: entry.revision, value: { ...value, status: next } }];
   if (failures !== undefined && failures.count !== status.failures?.count)
     changes.push(
       eventChange(
@@ -99,17 +106,8 @@ function keep(snapshot: Snapshot, entry: Entry<WarmPool>, ctx: Context): Plan {
         ctx,
       ),
     );
-  const guestChanges = [
-    ...made.changes,
-    ...power.flatMap((each) => each.changes),
-    ...pass.remove.flatMap((guest) => removed(snapshot, guest, ctx)),
-  ];
   return {
     changes: [...changes, ...guestChanges],
-    // Another size, or another template, decides otherwise.
-    ...(changes.length === 0 && guestChanges.length > 0
-      ? { conditions: [{ key: entry.key, ifRevision: entry.revision }] }
-      : {}),
     requeueAfterMs: Math.min(
       sleepMsMax,
       spec.schedule === undefined ? sleepMsMax : untilNextMinuteMs(ctx.nowMs),

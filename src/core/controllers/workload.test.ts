@@ -1,6 +1,7 @@
 // Workloads on a small fleet: what is created and removed as guests become ready, fail, and hosts are lost.
 
 import { describe, expect, it } from 'vitest';
+import type { Host } from '../../api/resources/host.ts';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import type { WorkloadSpec } from '../../api/resources/workload.ts';
 import { historyOf } from '../operations/workloads/revisions.ts';
@@ -297,6 +298,47 @@ describe('a workload', () => {
         ],
       });
     expect(scene.settle().copies).toHaveLength(3);
+  });
+
+  const change = (scene: Scene, name: string, to: (host: Host) => Host): void => {
+    const host = scene.cache.get('host', keys.host(name));
+    if (!host) throw new Error(`there is no host ${name}`);
+    commitPlan(scene.cache, { changes: [{ key: host.key, ifRevision: host.revision, value: to(host.value) }] });
+  };
+  const taints = [{ key: 'gpu', effect: 'NoSchedule' as const }];
+  const hostsOf = (scene: Scene) => scene.copies.map(({ status }) => status.host).toSorted();
+
+  it('has none on a host with a taint that it does not tolerate, unless its copy is there already', () => {
+    const scene = new Scene();
+    change(scene, 'h2', (host) => ({ ...host, spec: { ...host.spec, taints } }));
+    expect(hostsOf(scene.create({ replicas: 1, perHost: true }))).toEqual(['h1']);
+    change(scene, 'h1', (host) => ({ ...host, spec: { ...host.spec, taints } }));
+    expect(hostsOf(scene.settle())).toEqual(['h1']);
+    const tolerant = new Scene();
+    change(tolerant, 'h2', (host) => ({ ...host, spec: { ...host.spec, taints } }));
+    const placement = { tolerations: [{ key: 'gpu' }] };
+    expect(hostsOf(tolerant.create({ replicas: 1, perHost: true }, { placement }))).toEqual(['h1', 'h2']);
+  });
+
+  it('has none on a host without a required trait', () => {
+    const scene = new Scene().create(
+      { replicas: 1, perHost: true },
+      { placement: { traits: { required: ['CUSTOM_FAST'] } } },
+    );
+    expect([hostsOf(scene), scene.workload?.status.wanted]).toEqual([[], 0]);
+  });
+
+  it('follows a label to another host', () => {
+    const scene = new Scene();
+    const labelled = (name: string, labels: Record<string, string>) =>
+      change(scene, name, (host) => ({ ...host, metadata: { ...host.metadata, labels } }));
+    labelled('h1', { disk: 'fast' });
+    expect(
+      hostsOf(scene.create({ replicas: 1, perHost: true }, { placement: { hostLabels: { disk: 'fast' } } })),
+    ).toEqual(['h1']);
+    labelled('h1', {});
+    labelled('h2', { disk: 'fast' });
+    expect(hostsOf(scene.settle().during(15_000))).toEqual(['h2']);
   });
 
   it('says when a quota refuses a copy, and goes on when it has room', () => {

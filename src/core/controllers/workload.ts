@@ -21,7 +21,7 @@ import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { instancesOf } from '../state/views/workload-copies.ts';
 import { type Copy, nameOf } from '../workloads/copy.ts';
 import { type Failures, notBeforeMs, withFailures } from '../workloads/failures.ts';
-import { hostsFor } from '../workloads/per-host.ts';
+import { perHostOf } from '../workloads/per-host.ts';
 import { type Pass, passOf } from '../workloads/pass.ts';
 import { hasStalled, progressOf } from '../workloads/progress.ts';
 import { adopted, presentCopiesOf, sameTemplate } from '../workloads/template.ts';
@@ -58,8 +58,10 @@ export const workload: Controller = {
 
 function keep(snapshot: Snapshot, entry: Entry<Workload>, ctx: Context): Plan {
   const { spec, status } = entry.value;
-  const copies = presentCopiesOf(snapshot, entry.value);
-  const wanted = spec.perHost ? hostsFor(snapshot, spec.template.spec, copies) : spec.replicas;
+  const found = presentCopiesOf(snapshot, entry.value);
+  const { copies, wanted } = spec.perHost
+    ? perHostOf(snapshot, entry.value, found)
+    : { copies: found, wanted: spec.replicas };
   const strategy = spec.perHost ? { ...spec.strategy, maxSurge: 0 } : spec.strategy;
   const failures = withFailures(status.failures, copies, ctx.nowMs);
   const pass = passOf({
@@ -109,9 +111,10 @@ function written(snapshot: Snapshot, entry: Entry<Workload>, looked: Looked, ctx
     (copy) => deleteInstance(snapshot, { project, name: nameOf(copy) }, ctx).plan.changes,
   );
   const status = statusAfter(value, looked, refusal, ctx);
-  const changes: Change[] = equalJson(status, value.status)
-    ? []
-    : [{ key: entry.key, ifRevision: entry.revision, value: { ...value, status } }];
+  // Written also when it stays the same: two Plans that were decided on one count conflict here,
+  // as when the first was committed and its answer was lost.
+  const isSame = equalJson(status, value.status) && made.length + removed.length === 0;
+  const changes: Change[] = isSame ? [] : [{ key: entry.key, ifRevision: entry.revision, value: { ...value, status } }];
   changes.push(...withoutFormerStable(snapshot, value, status.stableRevision));
   const removing = new Set(pass.remove);
   changes.push(
@@ -130,10 +133,6 @@ function written(snapshot: Snapshot, entry: Entry<Workload>, looked: Looked, ctx
   const againMs = Math.min(pass.againMs ?? sleepMsMax, refusal ? quotaRetryMs : sleepMsMax, sleepMsMax);
   return {
     changes: [...changes, ...made, ...removed],
-    // Another number of copies, or another template, decides otherwise.
-    ...(changes.length === 0 && made.length + removed.length > 0
-      ? { conditions: [{ key: entry.key, ifRevision: entry.revision }] }
-      : {}),
     requeueAfterMs: stalledInMs > 0 ? Math.min(againMs, stalledInMs) : againMs,
   };
 }

@@ -28,7 +28,10 @@ export interface Copy {
   readonly host?: string;
   /** The label `zone` of its host. */
   readonly zone?: string;
+  /** Its host is Ready and not paused. */
   readonly hostReady: boolean;
+  /** Its host is Ready: what it is to remove goes soon. */
+  readonly hostUp: boolean;
   readonly protected: boolean;
   /** Lower ones go first. */
   readonly cost: number;
@@ -38,6 +41,11 @@ export interface Copy {
 
 /** Older than every other: a copy that a drain asks to replace is replaced as in an update. */
 const evictedRevision = 0;
+
+/** It is replaced as in an update. */
+export function asEvicted(copy: Copy): Copy {
+  return { ...copy, revision: evictedRevision, evicted: true };
+}
 
 /** A label with a whole number: copies with a lower one are removed first. */
 const costLabel = 'deletion-cost';
@@ -55,6 +63,7 @@ export function nameOf({ key }: Copy): string {
 export function copyOf(snapshot: Snapshot, { key, value }: Entry<Instance>): Copy {
   const { metadata, spec, status } = value;
   const host = status.host === undefined ? undefined : snapshot.get('host', keys.host(status.host))?.value;
+  const hostUp = conditionOf(host?.status.conditions ?? [], 'Ready')?.status === 'True';
   const lost = isLost(value);
   const zone = host?.metadata.labels['zone'];
   const cost = Number(metadata.labels[costLabel] ?? 0);
@@ -71,8 +80,8 @@ export function copyOf(snapshot: Snapshot, { key, value }: Entry<Instance>): Cop
     ...(status.evicted ? { evicted: true as const } : {}),
     ...(status.host === undefined ? {} : { host: status.host }),
     ...(zone === undefined ? {} : { zone }),
-    hostReady:
-      host !== undefined && !host.spec.paused && conditionOf(host.status.conditions, 'Ready')?.status === 'True',
+    hostReady: hostUp && host?.spec.paused !== true,
+    hostUp,
     protected: spec.protected === true,
     cost: Number.isSafeInteger(cost) ? cost : 0,
     restarts: status.restartCount,

@@ -23,7 +23,7 @@ function copy(changes: Partial<Copy> & { readonly id: string }): Copy {
     revision: 1,
     ready: true,
     readyAtMs: 0,
-    ...{ over: false, lost: false, leaving: false, hostReady: true, protected: false },
+    ...{ over: false, lost: false, leaving: false, hostReady: true, hostUp: true, protected: false },
     host: 'h1',
     ...{ cost: 0, restarts: 0, createdAtMs: 0 },
     ...changes,
@@ -101,7 +101,7 @@ describe('a look at a workload', () => {
     ],
     [
       'of which one leaves a silent host',
-      { copies: [...many(2), copy({ id: 'x', ordinal: 2, leaving: true, hostReady: false })] },
+      { copies: [...many(2), copy({ id: 'x', ordinal: 2, leaving: true, hostReady: false, hostUp: false })] },
       { create: [2], remove: [] },
     ],
     [

@@ -41,7 +41,7 @@ export function passOf(input: PassInput): Pass {
   const { copies, revision, strategy, nowMs } = input;
   const over = copies.filter((copy) => copy.over && !copy.leaving);
   const current = copies.filter((copy) => !copy.over && !copy.leaving);
-  const leaving = copies.filter((copy) => (copy.leaving || copy.over) && copy.hostReady);
+  const leaving = copies.filter((copy) => (copy.leaving || copy.over) && copy.hostUp);
   const isAvailable = (copy: Copy): boolean => copy.ready && nowMs >= copy.readyAtMs + strategy.minHealthyMs;
   const updated = current.filter((copy) => copy.revision === revision);
   const old = current.filter((copy) => copy.revision !== revision);

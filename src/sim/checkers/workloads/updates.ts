@@ -1,24 +1,31 @@
 // Updates where nothing else goes wrong with hosts and guests: a workload removes no copy that is ready when fewer than
 // `replicas - maxUnavailable` would be left, and creates none above `replicas + maxSurge`.
 
+import type { Host } from '../../../api/resources/host.ts';
 import type { Instance } from '../../../api/resources/instance.ts';
 import type { Workload } from '../../../api/resources/workload.ts';
 import { boundsOf } from '../../../core/workloads/pass.ts';
 import type { Checker, Facts } from '../checker.ts';
 
-export function updatesChecker({ state, calmUpdates = false }: Facts): Checker {
+/** A Plan is committed within this time. */
+const settledMs = 5_000;
+
+export function updatesChecker({ state, nowMs, calmUpdates = false }: Facts): Checker {
   const copiesOf = (id: string): Instance[] =>
     [...state.list('instance')].filter(({ status }) => status.workload?.id === id);
+  /** Hosts that were not Ready lately: what was decided then counts otherwise. */
+  const notReadyAtMs = new Map<string, number>();
   const areHostsReady = (copies: readonly Instance[]): boolean =>
-    copies.every(({ status }) => status.host === undefined || isReadyHost(status.host));
-  const isReadyHost = (name: string): boolean => {
-    const conditions = state.get('host', `hosts/${name}`)?.status.conditions ?? [];
-    return conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
-  };
+    copies.every(
+      ({ status: { host = '' } }) => nowMs() - (notReadyAtMs.get(host) ?? Number.NEGATIVE_INFINITY) > settledMs,
+    );
   return {
     invariant: 0,
     onCommit({ events }) {
       if (!calmUpdates) return undefined;
+      for (const { before, after } of events)
+        for (const host of [before, after])
+          if (host?.kind === 'host' && !isReadyHost(host)) notReadyAtMs.set(host.metadata.name, nowMs());
       for (const { before, after } of events) {
         if (after?.kind !== 'instance' || !after.status.workload) continue;
         const was = before?.kind === 'instance' ? before : undefined;
@@ -35,10 +42,18 @@ export function updatesChecker({ state, calmUpdates = false }: Facts): Checker {
   };
 }
 
+function isReadyHost({ status }: Host): boolean {
+  return status.conditions.some((condition) => condition.type === 'Ready' && condition.status === 'True');
+}
+
 function tooMany({ metadata, spec }: Workload, copies: readonly Instance[]): string | undefined {
   const most = spec.replicas + boundsOf(spec.strategy, spec.replicas).surge;
-  if (copies.length <= most) return undefined;
-  return `workload ${metadata.name} has ${copies.length} copies after it created one; ${most} are allowed`;
+  const held = copies.filter(
+    ({ metadata: { deletionRequestedAtMs }, status }) =>
+      deletionRequestedAtMs === undefined || status.host !== undefined,
+  );
+  if (held.length <= most) return undefined;
+  return `workload ${metadata.name} has ${held.length} copies after it created one; ${most} are allowed`;
 }
 
 function tooFew(
