@@ -214,6 +214,8 @@ export const Assignment = Type.Object(
     selfStop: Type.Optional(Type.Boolean()),
     startAgain: Type.Optional(StartAgain),
     migration: Type.Optional(AssignedMigration),
+    /** The newest resize: a guest with an older one is stopped, and gets the amounts of this assignment. Absent: none. */
+    resized: Type.Optional(Type.Integer({ minimum: 1 })),
     /** The incarnation that its disk was made for: what a guest knows itself by stays as it was then. */
     diskIncarnation: Type.Optional(Type.Integer({ minimum: 1 })),
   },

@@ -48,6 +48,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   whoAmI: ({ whoAmI }) => whoAmI(),
   createSessionLink: ({ createSessionLink }) => createSessionLink(),
   canI: ({ canI }) => canI({ verb: 'read', resource: 'host' }),
+  resizeInstance: ({ resizeInstance }) => resizeInstance('i1', { project: 'p1' }, { cpus: 2 }),
   migrateInstance: ({ migrateInstance }) => migrateInstance('i1', { project: 'p1' }),
   cancelMigration: ({ cancelMigration }) => cancelMigration('i1', { project: 'p1' }),
   drainHost: ({ drainHost }) => drainHost('h1', { apply: 'abc' }),

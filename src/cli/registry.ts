@@ -160,6 +160,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./instances/extend.ts')).extendCommand,
   },
   {
+    name: 'resize',
+    group: daily,
+    summary: 'Give an instance other CPUs, memory or a larger disk',
+    load: async () => (await import('./instances/resize.ts')).resizeCommand,
+  },
+  {
     name: 'migrate',
     group: daily,
     summary: 'Move an instance to another host',

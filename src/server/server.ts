@@ -35,6 +35,7 @@ import type { ConnectionCounts } from './http/connections/connections.ts';
 import type { MintToken } from './http/identity/mint-token.ts';
 import type { HostLinks } from './http/host-links.ts';
 import { declareDownRoute } from './http/routes/hosts/declare-down.ts';
+import { resizeRoutes } from './http/routes/plans/resize-routes.ts';
 import { migrationRoutes } from './http/routes/migrations/migration-routes.ts';
 import { moveRoutes } from './http/routes/migrations/move-routes.ts';
 import { hostPlanRoutes } from './http/routes/plans/host-plan-routes.ts';
@@ -263,6 +264,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       declareDownRoute(decider),
       ...hostPlanRoutes(decider),
       ...migrationRoutes(decider),
+      ...resizeRoutes(decider),
       ...moveRoutes({ decider, links }),
       ...joinRoutes(decider, parts.joining),
       ...agentRoutes({ decider, assignments: made.assignments }),

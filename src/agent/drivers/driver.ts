@@ -50,6 +50,18 @@ export interface GuestSpec {
   readonly disk?: ReceivedFile;
   /** The incarnation whose disk it has: what the guest knows itself by, such as its network address, is that of then. Absent: its own. */
   readonly diskIncarnation?: number;
+  /** The newest resize that these amounts include. Absent: none. */
+  readonly resized?: number;
+}
+
+/** What a guest is to have from its next start. */
+export interface GuestSize {
+  readonly cpus: number;
+  readonly memoryMiB: number;
+  /** 0: as it is. A disk that is larger stays as it is. */
+  readonly diskGiB: number;
+  /** Shown as `Guest.resized` once it is done. */
+  readonly order: number;
 }
 
 /** A container with the values of the secrets that its environment names. */
@@ -86,6 +98,8 @@ export interface Guest {
   /** Ids of the volumes that it has, or has from its next start. A volume that it may still have open is among them. */
   readonly volumes?: readonly string[];
   readonly startedAtMs?: number;
+  /** The order of its last resize. Absent: none. */
+  readonly resized?: number;
   /** What took how long, in order: pull, clone, program, seed, start, boot. */
   readonly phases: readonly Phase[];
   /** While `preparing`: what goes on, for people: "pulling debian-12: 41 %". */
@@ -177,6 +191,11 @@ export interface Driver {
   stop(instanceId: string, graceMs: number): Promise<void>;
   /** Ends the guest and removes every trace: process, files, ports. Harmless when there is none. */
   remove(instanceId: string): Promise<void>;
+  /**
+   * Gives a guest that does not run other amounts; its disk only grows. Repeating it is harmless. Absent: its guests cannot be resized. Throws
+   * `DriverError` `NoSuchGuest`, `NotPossible` (it runs), `DiskFull`, `HypervisorFailed`.
+   */
+  resize?(instanceId: string, size: GuestSize): Promise<void>;
   /** At most `limit` bytes from `offset` on. Empty `data` at the end. Throws `DriverError` `NoSuchGuest`. */
   readLog(instanceId: string, offset: number, limit: number): Promise<LogChunk>;
   /** Absent: its guests cannot be suspended. */

@@ -9,6 +9,7 @@ import { textOfVolumes } from './observe.ts';
 export type Operation =
   | { readonly kind: 'create'; readonly incarnation: number; readonly abort: AbortController }
   | { readonly kind: 'start' }
+  | { readonly kind: 'resize' }
   | { readonly kind: 'receive'; readonly id: string; readonly abort: AbortController }
   | { readonly kind: 'set-volumes'; readonly wanted: string; readonly abort: AbortController }
   | { readonly kind: 'stop'; readonly driver: Driver; readonly graceMs: number };

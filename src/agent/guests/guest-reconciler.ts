@@ -10,6 +10,7 @@ import { KeyedReconciler, type Step } from '../../base/concurrency/keyed-reconci
 import type { Ledger, LedgerEntry } from '../ledger/ledger.ts';
 import { create } from './actions/create.ts';
 import { receive } from './actions/receive.ts';
+import { resize } from './actions/resize.ts';
 import { remove } from './actions/remove.ts';
 import { setSuspended } from './actions/set-suspended.ts';
 import { setVolumes } from './actions/set-volumes.ts';
@@ -250,6 +251,8 @@ export class GuestReconciler {
         return seen === undefined ? 'go-on' : start(parts, entry, seen);
       case 'set-volumes':
         return seen === undefined || !ledger.confirmed ? 'rest' : setVolumes(parts, entry, seen);
+      case 'resize':
+        return seen === undefined || !ledger.confirmed ? 'rest' : resize(parts, entry, seen);
       case 'suspend':
       case 'resume':
         // An old ledger may not contain the latest request.

@@ -14,6 +14,7 @@ export function interrupt(parts: GuestParts, instanceId: string): void {
   const desired = known && wantedNow(known, parts.leaseHeld);
   switch (operation?.kind) {
     case undefined:
+    case 'resize':
     case 'start': // short, and a stop follows it
       return;
     case 'create': {

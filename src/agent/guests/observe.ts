@@ -3,6 +3,7 @@
 import type { AssignedVolume } from '../../api/agent-protocol.ts';
 import { isToStartAgain } from '../../api/resources/instance.ts';
 import type { Driver, Guest } from '../drivers/driver.ts';
+import type { Assignment } from '../../api/agent-protocol.ts';
 import type { LedgerEntry } from '../ledger/ledger.ts';
 import { isUnfinished, isUp } from './guest-state.ts';
 import { deadOf } from './checks/guest-checks.ts';
@@ -23,6 +24,7 @@ export function observed(entry: LedgerEntry, seen: Seen | undefined, given: stri
   if (seen?.guest.damaged === true) return { incarnation: seen.guest.incarnation, state: 'failed', damaged: true };
   const { incarnation } = entry.assignment;
   const ofEntry = seen === undefined || seen.guest.incarnation === incarnation;
+  const otherSize = seen !== undefined && isToResize(entry.assignment, seen);
   const otherVolumes = seen !== undefined && hasOtherVolumes(seen.guest, entry.assignment.volumes ?? [], given);
   if (entry.failure !== undefined && ofEntry && !isUp(seen?.guest))
     return { incarnation, state: 'failed', otherVolumes };
@@ -33,7 +35,12 @@ export function observed(entry: LedgerEntry, seen: Seen | undefined, given: stri
       : { incarnation, state: 'failed', otherVolumes };
   const again = ofEntry && isToStartAgain(seen.guest, entry.assignment.startAgain);
   const state = again ? 'stopped' : isUnfinished(seen.guest) ? 'preparing' : seen.guest.state;
-  return { incarnation: seen.guest.incarnation, state, otherVolumes };
+  return { incarnation: seen.guest.incarnation, state, otherVolumes, otherSize };
+}
+
+/** A driver that cannot resize its guests leaves them as they are. */
+export function isToResize({ incarnation, resized = 0 }: Assignment, { driver, guest }: Seen): boolean {
+  return driver.resize !== undefined && guest.incarnation === incarnation && resized > (guest.resized ?? 0);
 }
 
 /** The oldest guest of this instance: it goes first. Of one incarnation under two drivers, the one under the assigned driver. */

@@ -110,3 +110,17 @@ describe('the plan', () => {
   it('has nothing to do where nothing is wanted and nothing is', () =>
     expect(planFor(undefined, undefined)).toBe('none'));
 });
+
+describe('a guest that is to be resized', () => {
+  const row = (want: 'running' | 'suspended' | 'stopped' | 'kept', state: Observed['state']) =>
+    planFor({ want, incarnation: 1 }, { incarnation: 1, state, otherSize: true });
+  it('is stopped, resized and started', () => {
+    expect(row('running', 'running')).toBe('stop');
+    expect(row('running', 'stopped')).toBe('resize');
+    expect(row('stopped', 'stopped')).toBe('resize');
+  });
+  it('keeps its memory while it is to be suspended, and is left alone while it is only kept', () => {
+    expect(row('suspended', 'suspended')).toBe('none');
+    expect(row('kept', 'running')).toBe('none');
+  });
+});

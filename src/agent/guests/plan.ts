@@ -24,6 +24,7 @@
 // - Where the table says `none` or `start` of the wanted guest, and it has other volumes than it is to have, that comes first:
 //   `set-volumes`. A guest that ended lets go of volumes too; of what is only kept nothing is taken, and of a damaged guest nothing is known.
 // - A guest that runs and is dead, as its checks say, is stopped where it is to run; then it counts as failed.
+// - A guest that is to be resized is stopped where it is to run, then resized, then started. A suspended one keeps its memory until it is to run.
 // - A guest without an assignment is never touched, only reported: an empty ledger destroys nothing.
 
 import type { Assignment, GuestState } from '../../api/agent-protocol.ts';
@@ -40,6 +41,8 @@ export type Action =
   | 'remove'
   /** It is here as wanted, but for its volumes. */
   | 'set-volumes'
+  /** It is here and stopped, with other amounts than it is to have. */
+  | 'resize'
   /** Nothing runs, as wanted, and there is nothing to stop. */
   | 'report-stopped'
   /** Nothing of this incarnation is left here. */
@@ -54,6 +57,8 @@ export interface Observed {
   readonly damaged?: boolean;
   /** It has other volumes than it is to have, or has them otherwise. */
   readonly otherVolumes?: boolean;
+  /** It is to be resized, which needs a stop. */
+  readonly otherSize?: boolean;
   /** It runs, and its checks say that it is to be ended. */
   readonly dead?: boolean;
 }
@@ -64,6 +69,10 @@ export function planFor(desired: Desired | undefined, observed: Observed | undef
   if (observed?.dead === true && (desired.want === 'running' || desired.want === 'suspended')) return 'stop';
   const action = table[desired.want][column];
   const here = column !== 'nothing' && column !== 'older' && column !== 'newer' && column !== 'damaged';
+  if (here && observed?.otherSize === true && (desired.want === 'running' || desired.want === 'stopped')) {
+    if (column === 'stopped') return 'resize';
+    if (column === 'running' || column === 'suspended') return 'stop';
+  }
   const mayChange =
     desired.want !== 'kept' && desired.want !== 'incoming' && here && (action === 'none' || action === 'start');
   return mayChange && observed?.otherVolumes === true ? 'set-volumes' : action;

@@ -7,7 +7,7 @@ import type { Guest } from '../drivers/driver.ts';
 import type { GuestFailure, LedgerEntry } from '../ledger/ledger.ts';
 import { deadOf } from './checks/guest-checks.ts';
 import { isOver, isToBeOn, isUnfinished, isUp } from './guest-state.ts';
-import { seenGuests } from './observe.ts';
+import { isToResize, oldestGuest, seenGuests } from './observe.ts';
 import type { GuestParts } from './parts.ts';
 
 export type ReportedStatus = GuestStatus | { readonly state: 'absent' };
@@ -51,6 +51,9 @@ function statusWithoutRun(parts: GuestParts, entry: LedgerEntry): ReportedStatus
   // Reported as stopped, its room would be given away, although it runs the next moment.
   // And a guest that starts again is not as it was, and not yet what it will be.
   if (guest && isOver(guest) && notes.operations.get(instanceId)?.kind === 'start') return undefined;
+  const seen = guest && oldestGuest(parts, instanceId, entry.assignment.driver);
+  if (seen && isToResize(entry.assignment, seen))
+    return waitingStatus(seen.guest, entry.assignment.want, 'changing its size');
   if (guest !== undefined) return withChecks(parts, entry, guest);
   const nothing = notes.settledOf(instanceId, incarnation);
   if (nothing === 'absent') return { state: 'absent' };

@@ -8,6 +8,11 @@ export function incompatibleFeatures(head: Buffer): bigint {
   return head.length >= qcow2HeadBytes && head.readUInt32BE(4) >= 3 ? head.readBigUInt64BE(72) : 0n;
 }
 
+/** The size of the disk as its guest sees it. */
+export function virtualSizeBytes(head: Buffer): number {
+  return head.length >= qcow2HeadBytes ? Number(head.readBigUInt64BE(24)) : 0;
+}
+
 /** Whether the guest's data is in a file that the head names. */
 export function hasExternalData(head: Buffer): boolean {
   return (incompatibleFeatures(head) & 4n) !== 0n;

@@ -38,13 +38,17 @@ async function fingerprintOf({ options, recovery, stopping }: AgentParts, driver
 }
 
 /** What the kind of driver can have at all, and this one has. */
-function offersOf({ name, access, mounts, migration }: Driver, receives: boolean): { readonly offers?: DriverOffer[] } {
+function offersOf(
+  { name, access, mounts, migration, resize }: Driver,
+  receives: boolean,
+): { readonly offers?: DriverOffer[] } {
   const ways = { tcp: access?.reach, http: access?.dial, exec: access?.exec, image: access?.imageHealth };
   const kinds = driverFacts.find((each) => each.name === name)?.checks ?? [];
   const checks = kinds.filter((kind) => ways[kind] !== undefined);
   const offers: DriverOffer[] = [
     ...checks,
     ...(mounts === true ? (['mounts'] as const) : []),
+    ...(resize === undefined ? [] : (['resize'] as const)),
     ...(migration !== undefined && receives ? (['migration'] as const) : []),
   ];
   return offers.length === 0 ? {} : { offers };

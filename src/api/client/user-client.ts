@@ -11,6 +11,7 @@ import type { Capacity } from '../capacity.ts';
 import type { Effects } from '../plans/effects.ts';
 import type { DrainAnswer, DrainOptions, HostDrain } from '../plans/host-plan.ts';
 import type { MigrateOptions, MigrationPlan } from '../plans/migration-plan.ts';
+import type { ResizeOptions, ResizePlan } from '../plans/resize-plan.ts';
 import type { Migration } from '../resources/migration.ts';
 import type { RebalanceAnswer, RebalanceOptions } from '../plans/rebalance.ts';
 import type { QueueList } from '../queue.ts';
@@ -227,6 +228,14 @@ function placementCalls(json: Json) {
 
     /** `limit`: how many hosts are listed; default 20. */
     /** The plan, or with `apply` the move that begins. */
+    /** What a resize would do; with `apply` it is done, refused when the plan is another by now. */
+    resizeInstance: (
+      name: string,
+      query: { project?: string } = {},
+      body: ResizeOptions & { readonly apply?: string } = {},
+    ): Promise<{ readonly plan: ResizePlan; readonly begun: boolean }> =>
+      json(`${pathOf('instance', name)}/resize`, { method: 'POST', query, body }),
+
     migrateInstance: (
       name: string,
       query: { project?: string } = {},

@@ -73,7 +73,7 @@ export const HostSpec = Type.Object(
 export type HostSpec = Static<typeof HostSpec>;
 
 /** What an agent can give to guests of a driver; agents of earlier versions say nothing. */
-const driverOffers = [...attemptKinds, 'mounts', 'migration'] as const;
+const driverOffers = [...attemptKinds, 'mounts', 'migration', 'resize'] as const;
 export type DriverOffer = (typeof driverOffers)[number];
 
 export const HostDriver = Type.Object(
@@ -94,7 +94,7 @@ export const HostDriver = Type.Object(
       Type.Array(Type.Enum([...driverOffers]), {
         maxItems: 16,
         description:
-          'kinds of health checks, mounts of containers, and moves to other hosts; default: none, as with agents of earlier versions',
+          'kinds of health checks, mounts of containers, moves to other hosts, and resizes; default: none, as with agents of earlier versions',
       }),
     ),
   },

@@ -269,6 +269,7 @@ export const GuestStatus = Type.Object(
     phases: Type.Array(Phase, { maxItems: 32 }),
     progress: Type.Optional(Type.String({ maxLength: guestMessageLengthMax })),
     run: Type.Optional(RunStatus),
+    resized: Type.Optional(Type.Integer({ description: 'the newest resize that its host has done' })),
     incoming: Type.Optional(
       Type.Unsafe<IncomingSeen>({ ...IncomingSeen, description: 'of a guest that moves to this host' }),
     ),
@@ -358,6 +359,15 @@ export const InstanceStatus = Type.Object(
       ),
     ),
     migration: Type.Optional(Migration),
+    resize: Type.Optional(
+      Type.Object(
+        {
+          order: Type.Integer({ minimum: 1, description: 'grows with each resize' }),
+          pending: Type.Boolean({ description: 'its host has not done it yet' }),
+        },
+        closed,
+      ),
+    ),
     diskIncarnation: Type.Optional(
       Type.Integer({ description: 'the incarnation that its disk was made for, on another host' }),
     ),

@@ -100,6 +100,7 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   rebalance: { budget: 20, thresholdPercent: 50, movesMax: 4, coolDownMs: 3_600_000 },
   drainHost: { stopOthers: false, movesMax: 2, deadlineMs: 3_600_000, atDeadline: 'leave' },
   evacuateHost: {},
+  resizeInstance: { cpus: 4, memoryMiB: 8192 },
   migrateInstance: { to: 'rack2-7' },
   verify: { apply: false },
   formerVerify: { apply: false },

@@ -9,6 +9,7 @@ import { docsPageRoutes } from './docs-page.ts';
 import { hookRoutes } from './hooks.ts';
 import { hostPlanRoutes } from './host-plans.ts';
 import { migrationRoutes } from './migrations.ts';
+import { resizeRoutes } from './resizes.ts';
 import { hostRoutes } from './hosts.ts';
 import { imageRoutes } from './images.ts';
 import { instanceRoutes } from './instances.ts';
@@ -35,6 +36,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(hostRoutes),
   ...Object.values(hostPlanRoutes),
   ...Object.values(migrationRoutes),
+  ...Object.values(resizeRoutes),
   ...Object.values(joinRoutes),
   ...Object.values(jobRoutes),
   ...Object.values(runRoutes),

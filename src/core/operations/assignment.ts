@@ -33,7 +33,7 @@ export function assignmentOf(
   const secrets = spec && secretValuesFor(consumer.project, spec, secretByName);
   const startAgain = current?.value.status.startAgain;
   const migration = current && migrationFor(current.value, allocation.value, volumeByName);
-  const { diskIncarnation } = current?.value.status ?? {};
+  const { diskIncarnation, resize } = current?.value.status ?? {};
   const isOwn = current?.value.status.incarnation === consumer.incarnation;
   return {
     instanceId: consumer.id,
@@ -63,6 +63,7 @@ export function assignmentOf(
     ...(spec?.selfStop === true ? { selfStop: true } : {}),
     ...(startAgain === undefined ? {} : { startAgain }),
     ...(migration === undefined ? {} : { migration }),
+    ...(resize === undefined ? {} : { resized: resize.order }),
     ...(diskIncarnation === undefined || !isOwn ? {} : { diskIncarnation }),
   };
 }

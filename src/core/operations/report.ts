@@ -26,6 +26,7 @@ import type { Plan } from '../state/plan.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { assignmentOf } from './assignment.ts';
+import { resizeDone } from './instances/resize.ts';
 import { hostInSession } from './host.ts';
 
 export interface ReportDecision {
@@ -113,13 +114,14 @@ function applyGuest(
   if (last && (epoch < last.epoch || (epoch === last.epoch && report.sequence <= last.sequence))) return stale;
 
   const next = nextStatus(instance.value, guest, input, ctx);
-  const released = restsNow(instance.value, guest, report) ? releaseAllButDisk(allocation) : [];
+  const resized = resizeDone(instance.value, allocation, guest);
+  const released = restsNow(instance.value, guest, report) ? releaseAllButDisk(allocation) : (resized?.released ?? []);
   // An unchanged report is written as well: an earlier report may still arrive, and must be recognised as older; and
   // controllers/lost-host.ts needs the session of the last report.
   return {
     plan: {
       changes: [
-        instanceStatusChange(instance, next),
+        instanceStatusChange(instance, resized ? { ...next, resize: resized.resize } : next),
         ...released,
         ...[fallbackOf(status, guest), newsOf(status, next, guest)].flatMap((news) =>
           news === undefined ? [] : [eventChange(instance.value, { ...news, host }, ctx)],

@@ -58,6 +58,16 @@ export function chargeVolume(snapshot: Snapshot, volume: Volume, before?: Volume
   return quota === undefined ? [] : charge(snapshot, project, quota, { DISK_GB: Math.max(0, more) });
 }
 
+/** What an instance gets more by a resize. */
+export function chargeResize(
+  snapshot: Snapshot,
+  project: string,
+  { before, after }: { readonly before: Amounts; readonly after: Amounts },
+): Change[] {
+  const quota = snapshot.get('project', keys.project(project))?.value.spec.quota;
+  return quota === undefined ? [] : charge(snapshot, project, quota, without(after, before));
+}
+
 function charge(snapshot: Snapshot, project: string, quota: Amounts, asked: Amounts): Change[] {
   const used = chargesOf(snapshot).of(project);
   for (const [resourceClass, max] of Object.entries(quota)) {

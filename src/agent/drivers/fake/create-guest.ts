@@ -126,6 +126,7 @@ function newGuest(host: string, spec: GuestSpec): Omit<FakeGuest, 'faults' | 'pe
     phases: [],
     console: '',
     ...(spec.volumes === undefined ? {} : { volumes: spec.volumes }),
+    ...(spec.resized === undefined ? {} : { resized: spec.resized }),
   };
 }
 

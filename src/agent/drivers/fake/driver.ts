@@ -14,7 +14,7 @@ import { guestVolumes } from './guest-volumes.ts';
 import { Hands } from './hands.ts';
 import type { PortRange } from './reserve-ports.ts';
 import { openRunnerPort } from './runner-port.ts';
-import { setSuspended, startGuest, stopGuest } from './run-guest.ts';
+import { resizeGuest, setSuspended, startGuest, stopGuest } from './run-guest.ts';
 import type { FakeWorld } from './world.ts';
 
 export interface FakeDriverOptions {
@@ -59,7 +59,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
 const noRunDisks = (path: string): Promise<never> =>
   Promise.reject(new DriverError('NotPossible', `cannot read ${path}: this driver was given no way to read run disks`));
 
-function lifeOfGuests(parts: Creation): Pick<Driver, 'create' | 'start' | 'stop' | 'remove'> {
+function lifeOfGuests(parts: Creation): Pick<Driver, 'create' | 'start' | 'stop' | 'remove' | 'resize'> {
   const { hands } = parts;
   const { world, host, clock } = hands;
   const creating = new AbortSignals();
@@ -76,6 +76,7 @@ function lifeOfGuests(parts: Creation): Pick<Driver, 'create' | 'start' | 'stop'
         });
     },
     start: (instanceId) => hands.inLine(instanceId, () => startGuest(hands, instanceId)),
+    resize: (instanceId, { order }) => hands.inLine(instanceId, async () => resizeGuest(hands, instanceId, order)),
     async stop(instanceId, graceMs) {
       const own = stopping.register(instanceId);
       // This caller waits no longer for an earlier stop than its own grace period.
@@ -138,6 +139,7 @@ function asGuest(guest: FakeGuest, progress: string | undefined): Guest {
     ...(guest.volumes === undefined ? {} : { volumes: guest.volumes.map(({ volumeId }) => volumeId) }),
     ...(guest.reason === undefined ? {} : { reason: guest.reason }),
     ...(guest.ready ? { address: fakeAddress } : {}),
+    ...(guest.resized === undefined ? {} : { resized: guest.resized }),
     ...(guest.startedAtMs === undefined ? {} : { startedAtMs: guest.startedAtMs }),
     ...(progress === undefined || guest.state !== 'preparing' ? {} : { progress }),
   };

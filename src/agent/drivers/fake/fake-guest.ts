@@ -39,6 +39,8 @@ export interface FakeGuest {
   readonly instanceId: string;
   readonly incarnation: number;
   readonly imageName: string;
+  /** The order of its last resize. */
+  resized?: number;
   readonly faults: readonly FakeFault[];
   state: GuestState;
   reason?: { readonly code: string; readonly message: string };

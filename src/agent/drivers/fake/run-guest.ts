@@ -59,3 +59,12 @@ export async function setSuspended(hands: Hands, verb: 'suspend' | 'resume', ins
   if (!guest.running) throw new DriverError('NotPossible', `cannot ${verb} ${instanceId}: it does not run`);
   world.setSuspended(guest, verb === 'suspend');
 }
+
+/** A fake guest has no amounts: only the order is kept. */
+export function resizeGuest(hands: Hands, instanceId: string, order: number): void {
+  const guest = hands.intact('resize', instanceId);
+  if (guest.running || !guest.created)
+    throw new DriverError('NotPossible', `cannot resize ${instanceId}: it runs, or was never made whole`);
+  guest.resized = order;
+  hands.world.changed(guest);
+}

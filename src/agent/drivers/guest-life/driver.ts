@@ -22,6 +22,7 @@ import { createHands, type VmDriverOptions } from './hands.ts';
 import { startGuest, stopGuest } from './power.ts';
 import { asGuest } from './records.ts';
 import { recoverGuests } from './recover.ts';
+import { resizeGuest } from './resize.ts';
 import { removeGuest } from './remove.ts';
 import { abortAll, checkId } from './slots.ts';
 import { suspensionOf } from './suspension.ts';
@@ -58,7 +59,13 @@ export function createVmDriver(options: VmDriverOptions): Driver {
       ? {}
       : {
           exportDisk: (instanceId, signal) => exportDisk(hands, instanceId, signal),
-          ...(hands.hypervisor.migrates ? { migration: migrationOf(hands) } : {}),
+          ...(hands.hypervisor.migrates
+            ? {
+                migration: migrationOf(hands),
+                // Its machine is described by the record at each start; elsewhere a description is kept.
+                resize: (instanceId, size) => resizeGuest(hands, instanceId, size),
+              }
+            : {}),
         }),
     async close() {
       slots.close();

@@ -50,6 +50,8 @@ export const GuestRecord = Type.Object({
   suspended: Type.Optional(Type.Boolean()),
   cpus: Type.Integer({ minimum: 1 }),
   memoryMiB: Type.Integer({ minimum: 1 }),
+  /** The order of its last resize. Absent: none. */
+  resized: Type.Optional(Type.Integer()),
   seeded: Type.Boolean(),
   /** True: the guest has a disk with its program, and the runner's port. Absent: it has neither. */
   runDisk: Type.Optional(Type.Literal(true)),

@@ -14,6 +14,7 @@ export function newRecord(spec: GuestSpec, uuid: string): GuestRecord {
     created: false,
     cpus: spec.cpus,
     memoryMiB: spec.memoryMiB,
+    ...(spec.resized === undefined ? {} : { resized: spec.resized }),
     seeded: spec.image.nocloud,
     ...(spec.runDisk === undefined ? {} : { runDisk: true }),
     ...(spec.containers === undefined ? {} : { containers: spec.containers.map(({ name }) => name) }),
@@ -75,6 +76,7 @@ export function asGuest(record: GuestRecord, progress: string | undefined): Gues
     ...(record.address === undefined || isOver(record.state) ? {} : { address: record.address }),
     ...(record.accelerator === undefined ? {} : { accelerator: record.accelerator }),
     ...(record.imageDigest === undefined ? {} : { imageDigest: record.imageDigest }),
+    ...(record.resized === undefined ? {} : { resized: record.resized }),
     ...(record.startedAtMs === undefined ? {} : { startedAtMs: record.startedAtMs }),
     ...(progress === undefined || record.state !== 'preparing' ? {} : { progress }),
   };

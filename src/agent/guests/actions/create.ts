@@ -104,5 +104,6 @@ export function specOf(assignment: Assignment, { image, volumes, program, disk }
     ...(volumes.length === 0 ? {} : { volumes }),
     ...(disk === undefined ? {} : { disk }),
     ...(diskIncarnation === undefined ? {} : { diskIncarnation }),
+    ...(assignment.resized === undefined ? {} : { resized: assignment.resized }),
   };
 }

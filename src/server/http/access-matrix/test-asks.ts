@@ -242,6 +242,7 @@ const others: Readonly<Record<string, Asks>> = {
   showDrain: hosts((host) => ({ params: { host } })),
   cancelDrain: hosts((host) => ({ params: { host } })),
   evacuateHost: hosts((host) => ({ params: { host }, body: {} })),
+  resizeInstance: both((side) => ({ ...atWeb(side), body: { memoryMiB: 1024 } })),
   migrateInstance: both((side) => ({ ...atWeb(side), body: {} })),
   cancelMigration: both((side) => atWeb(side)),
   cancelJob: both((side) => atJob(side, 'ci')),

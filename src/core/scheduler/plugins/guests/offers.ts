@@ -26,7 +26,7 @@ export const offers: HostPlugin = {
         const able =
           missing === 'mounts'
             ? driver.name === containerDriver
-            : missing === 'migration'
+            : missing === 'migration' || missing === 'resize'
               ? driverFacts.find(({ name }) => name === driver.name)?.migrates === true
               : driverFacts.find(({ name }) => name === driver.name)?.checks.includes(missing) === true;
         return refuse(
@@ -40,4 +40,8 @@ export const offers: HostPlugin = {
   },
 };
 
-const words: Readonly<Record<string, string>> = { mounts: 'mounts of containers', migration: 'moves' };
+const words: Readonly<Record<string, string>> = {
+  mounts: 'mounts of containers',
+  migration: 'moves',
+  resize: 'resizes',
+};
