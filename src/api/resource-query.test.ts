@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { parseResourceQuery } from './resource-query.ts';
 
+const aggregate = '6d0b4b0a-2d0b-4c1b-8e0f-0e2f6d6a5b11';
+const other = '11111111-2222-4333-8444-555555555555';
+
 describe('a resource query', () => {
   it('is resources and required traits', () => {
     expect(
@@ -36,6 +39,14 @@ describe('a resource query', () => {
     });
   });
 
+  it('has aggregates that the host is in, or is not in', () => {
+    const query = `resources=VCPU:1&member_of=${aggregate}&member_of=in:${aggregate},${other}&member_of=!${other}`;
+    expect(parseResourceQuery(query)).toMatchObject({
+      ok: true,
+      query: { memberOf: [[aggregate], [aggregate, other]], notMemberOf: [other] },
+    });
+  });
+
   it('is read with its escapes', () => {
     expect(parseResourceQuery('resources=VCPU%3A1%2CDISK_GB%3A2')).toMatchObject({
       ok: true,
@@ -44,7 +55,19 @@ describe('a resource query', () => {
   });
 
   const refused: [string, string, string, RegExp][] = [
-    ['an unknown parameter', 'resources=VCPU:1&member_of=x', 'member_of', /not understood here; known: resources/],
+    [
+      'an unknown parameter',
+      'resources=VCPU:1&same_subtree=_a',
+      'same_subtree',
+      /not understood here; known: resources/,
+    ],
+    ['an aggregate that is no UUID', 'resources=VCPU:1&member_of=ci', 'member_of', /"ci" is not one/],
+    [
+      'two aggregates without a word before them',
+      `resources=VCPU:1&member_of=${aggregate},${aggregate}`,
+      'member_of',
+      /must begin with in:/,
+    ],
     ['a near miss', 'resource=VCPU:1', 'resource', /did you mean "resources"/],
     ['no resources', 'required=HW_A', 'resources', /is missing/],
     ['nothing at all', '', 'resources', /is missing/],

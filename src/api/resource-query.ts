@@ -20,6 +20,10 @@ export interface ResourceQuery {
   readonly amounts: Amounts;
   /** From `required` and `root_required`: traits of the host itself. */
   readonly traits: TraitRules;
+  /** From `member_of`: UUIDs of aggregates; the host is in one of each list. */
+  readonly memberOf?: readonly (readonly string[])[];
+  /** From `member_of=!...`: the host is in none of them. */
+  readonly notMemberOf?: readonly string[];
   readonly groups: readonly QueryGroup[];
   /** Whether each group needs a provider of its own. */
   readonly isolate: boolean;
@@ -32,9 +36,10 @@ export type ParsedQuery =
   /** `parameter`: the invalid one, as it was written. */
   | { readonly ok: false; readonly parameter: string; readonly message: string };
 
-const known = ['resources', 'required', 'root_required', 'group_policy', 'limit'] as const;
+const known = ['resources', 'required', 'root_required', 'member_of', 'group_policy', 'limit'] as const;
 const amountMax = 2 ** 31 - 1; // as in Placement
 const groupsMax = 16;
+const aggregateUuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** `resources=VCPU:1,MEMORY_MB:256&required=HW_CPU_X86_AVX2,!CUSTOM_SLOW`, with or without a leading `?`. */
 export function parseResourceQuery(text: string): ParsedQuery {
@@ -56,6 +61,8 @@ interface DraftGroup {
 class Draft {
   readonly #plain: DraftGroup = newGroup();
   readonly #groups = new Map<string, DraftGroup>();
+  readonly #memberOf: string[][] = [];
+  readonly #notMemberOf: string[] = [];
   #policy: 'none' | 'isolate' | undefined;
   #limit: number | undefined;
 
@@ -69,6 +76,8 @@ class Draft {
         return takeTraits(this.#group(suffix), value);
       case 'root_required':
         return takeTraits(this.#plain, value);
+      case 'member_of':
+        return this.#aggregates(value);
       case 'group_policy':
         if (value !== 'none' && value !== 'isolate') return `must be none or isolate, not "${shown(value)}"`;
         if (this.#policy !== undefined) return 'is given twice';
@@ -100,6 +109,8 @@ class Draft {
       query: {
         amounts: this.#plain.amounts ?? {},
         traits: traitsOf(this.#plain),
+        ...(this.#memberOf.length === 0 ? {} : { memberOf: this.#memberOf }),
+        ...(this.#notMemberOf.length === 0 ? {} : { notMemberOf: this.#notMemberOf }),
         groups: [...this.#groups].map(([suffix, group]) => ({
           suffix,
           amounts: group.amounts ?? {},
@@ -116,6 +127,18 @@ class Draft {
     let group = this.#groups.get(suffix);
     if (!group) this.#groups.set(suffix, (group = newGroup()));
     return group;
+  }
+
+  /** `A`, `in:A,B`: in one of them; `!A`, `!in:A,B`: in none. */
+  #aggregates(value: string): string | undefined {
+    const list = value.replace(/^!?(in:)?/, '');
+    const uuids = list.split(',').map((uuid) => uuid.trim().toLowerCase());
+    const wrong = uuids.find((uuid) => !aggregateUuid.test(uuid));
+    if (wrong !== undefined) return `must be UUIDs of aggregates; "${shown(wrong)}" is not one`;
+    if (uuids.length > 1 && !/^!?in:/.test(value)) return `must begin with in: or !in: before several aggregates`;
+    if (value.startsWith('!')) this.#notMemberOf.push(...uuids);
+    else this.#memberOf.push(uuids);
+    return undefined;
   }
 
   #resources(group: DraftGroup, value: string): string | undefined {

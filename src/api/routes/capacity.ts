@@ -19,7 +19,7 @@ const asked = {
 
 /** Parameters of OpenStack Placement, passed on unchanged. */
 const placementQuery = {
-  names: /^(resources|required|root_required|group_policy)/,
+  names: /^(resources|required|root_required|member_of|group_policy)/,
   documented: { resources: queryParameters.resources },
 } as const;
 

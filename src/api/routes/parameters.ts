@@ -79,7 +79,7 @@ export const queryParameters = {
   profile: optionalText('scoring profile'),
   hostLabels: optionalText('only hosts with these labels: `rack=r1,disk=ssd`'),
   resources: optionalText(
-    'in the syntax of OpenStack Placement: `VCPU:1,MEMORY_MB:256`; also resources1, required, group_policy',
+    'in the syntax of OpenStack Placement: `VCPU:1,MEMORY_MB:256`; also resources1, required, member_of, group_policy',
   ),
 } as const;
 

@@ -107,7 +107,7 @@ function* hostKinds(question: Question, requests: readonly Request[]): Steps<Slo
         const host = fleet.hosts[slot];
         if (!host) continue;
         const hardware = JSON.stringify(
-          fleet.tree(slot).map(({ provider }) => [provider.inventories, provider.traits]),
+          fleet.tree(slot).map(({ provider }) => [provider.inventories, provider.traits, provider.aggregates]),
         );
         let kinds = byHardware.get(hardware);
         if (!kinds) byHardware.set(hardware, (kinds = new Map()));

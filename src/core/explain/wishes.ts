@@ -42,6 +42,7 @@ const wordsByTerm: Readonly<Record<string, string>> = {
   pool: 'the pool',
   driver: 'the driver',
   traits: 'the trait rule',
+  aggregates: 'the aggregate rule',
   dedicated: 'the request for dedicated hosts:',
 };
 

@@ -694,6 +694,7 @@ function sameOffer(before: AnyRecord | null, after: AnyRecord): boolean {
     before?.kind === 'provider' &&
     after.kind === 'provider' &&
     equalJson(before.inventories, after.inventories) &&
-    equalJson(before.traits, after.traits)
+    equalJson(before.traits, after.traits) &&
+    equalJson(before.aggregates, after.aggregates)
   );
 }

@@ -28,6 +28,8 @@ export interface HostTerms {
   readonly hostLabels?: Labels | undefined;
   readonly hostRules?: readonly HostRule[] | undefined;
   readonly traits?: TraitRules | undefined;
+  /** Aggregates of its resource query. */
+  readonly aggregates?: AggregateRules | undefined;
   readonly preferences?: readonly Preference[] | undefined;
   readonly avoidHosts?: readonly string[] | undefined;
   readonly tolerations?: readonly Toleration[] | undefined;
@@ -44,6 +46,12 @@ export interface HostTerms {
   readonly project?: string | undefined;
 }
 
+export interface AggregateRules {
+  /** One aggregate of each list. */
+  readonly memberOf: readonly (readonly string[])[];
+  readonly notMemberOf: readonly string[];
+}
+
 export function hostTermsOf(
   snapshot: Snapshot,
   { metadata: { project }, spec }: { readonly metadata: { readonly project: string }; readonly spec: AskingSpec },
@@ -57,6 +65,7 @@ export function hostTermsOf(
     hostLabels: placement.hostLabels,
     hostRules: placement.hostRules,
     traits: placement.query === undefined ? placement.traits : traitsWithQuery(placement),
+    aggregates: placement.query === undefined ? undefined : aggregatesOf(placement),
     preferences: placement.preferences,
     avoidHosts: placement.avoidHosts,
     tolerations: placement.tolerations,
@@ -104,6 +113,11 @@ function imageTerm(name: string, spec: ImageSpec): ImageTerm {
     imageTerms.set(spec, term);
   }
   return term;
+}
+
+function aggregatesOf(placement: AskingSpec['placement']): AggregateRules | undefined {
+  const { memberOf = [], notMemberOf = [] } = queryOf(placement) ?? {};
+  return memberOf.length + notMemberOf.length === 0 ? undefined : { memberOf, notMemberOf };
 }
 
 function traitsWithQuery(placement: AskingSpec['placement']): TraitRules {

@@ -3,6 +3,7 @@
 
 import type { GroupPlugin, HostPlugin, Plugin, RoomPlugin } from './framework.ts';
 import { affinity } from './plugins/neighbours/affinity.ts';
+import { aggregates } from './plugins/aggregates.ts';
 import { antiAffinity } from './plugins/neighbours/anti-affinity.ts';
 import { avoidHosts } from './plugins/avoid-hosts.ts';
 import { cpuUtilization, guestCount, memoryUtilization } from './plugins/best-fit.ts';
@@ -46,6 +47,7 @@ export const hostPlugins: readonly HostPlugin[] = [
   labels,
   hostRules,
   traits,
+  aggregates,
   image,
   driver,
   volumes,

@@ -2,6 +2,7 @@
 
 import type { HostProviders, HostUsage } from '../../api/usage.ts';
 import { capacityOf } from '../ledger/ledger.ts';
+import { aggregatesIn } from '../ledger/pool-aggregate.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { fleetOf } from './fleet.ts';
@@ -36,6 +37,7 @@ export function providersOf(snapshot: Snapshot, host: string, knows: (project: s
   const fleet = fleetOf(snapshot);
   const slot = fleet.slotOf(host);
   const tree = slot === undefined ? [] : fleet.tree(slot);
+  const pool = slot === undefined ? undefined : fleet.hosts[slot]?.spec.pool;
   return {
     providers: tree.map(({ provider, used }) => {
       const inventories = Object.entries(provider.inventories).map(([resourceClass, inventory]) => [
@@ -47,7 +49,7 @@ export function providersOf(snapshot: Snapshot, host: string, knows: (project: s
         ...(provider.parent === null ? {} : { parent: provider.parent }),
         generation: snapshot.get('provider', keys.provider(provider.id))?.value.generation ?? provider.generation,
         traits: [...provider.traits],
-        aggregates: [...provider.aggregates],
+        aggregates: [...aggregatesIn(pool, provider.aggregates)],
         inventories: Object.fromEntries(inventories),
       };
     }),

@@ -2,7 +2,7 @@
 // looked at and made again after one of its records changed; claims change nothing here, as what is used is read where it is kept.
 
 import type { CandidateIndex, CandidateProvider } from '../candidate-question.ts';
-import { poolAggregate } from '../pool-aggregate.ts';
+import { aggregatesIn } from '../pool-aggregate.ts';
 import { keys } from '../../state/keys.ts';
 import type { Inventory, Provider } from '../../state/records.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../../state/snapshot.ts';
@@ -141,7 +141,7 @@ class IndexedProvider implements CandidateProvider {
     this.root = root;
     this.inventories = record.inventories;
     this.traits = record.traits;
-    this.aggregates = pool === undefined ? record.aggregates : [...record.aggregates, poolAggregate(pool)];
+    this.aggregates = aggregatesIn(pool, record.aggregates);
   }
 
   get generation(): number {
