@@ -1,6 +1,7 @@
 // A small fleet of providers for tests, written as a list.
 
 import type { Amounts } from '../../../api/resources/metadata.ts';
+import type { Inventory } from '../../state/records.ts';
 import type { CandidateGroup, CandidateIndex, CandidateProvider, CandidateQuestion } from '../candidate-question.ts';
 
 export interface TestProvider {
@@ -9,6 +10,8 @@ export interface TestProvider {
   readonly totals?: Amounts;
   readonly used?: Amounts;
   readonly maxUnit?: number;
+  /** By class: other units than the usual ones. */
+  readonly units?: Readonly<Record<string, Partial<Inventory>>>;
   readonly traits?: readonly string[];
   readonly aggregates?: readonly string[];
 }
@@ -16,11 +19,19 @@ export interface TestProvider {
 /** Parents stand before their children. */
 export function testIndex(providers: readonly TestProvider[]): CandidateIndex {
   const byId = new Map<string, CandidateProvider>();
-  for (const { id, parent, totals = {}, used = {}, maxUnit, traits = [], aggregates = [] } of providers) {
+  for (const { id, parent, totals = {}, used = {}, units = {}, maxUnit, traits = [], aggregates = [] } of providers) {
     const inventories = Object.fromEntries(
       Object.entries(totals).map(([resourceClass, total]) => [
         resourceClass,
-        { total, reserved: 0, minUnit: 1, maxUnit: maxUnit ?? Math.max(1, total), stepSize: 1, allocationRatio: 1 },
+        {
+          total,
+          reserved: 0,
+          minUnit: 1,
+          maxUnit: maxUnit ?? Math.max(1, total),
+          stepSize: 1,
+          allocationRatio: 1,
+          ...units[resourceClass],
+        },
       ]),
     );
     const root = parent === undefined ? id : (byId.get(parent)?.root ?? id);
