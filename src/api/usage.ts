@@ -75,7 +75,7 @@ export const HostProviders = Type.Object(
     allocations: Type.Array(
       Type.Object(
         {
-          kind: Type.Enum(['instance', 'task', 'volume']),
+          kind: Type.Enum(['instance', 'task', 'volume', 'outside']),
           project: Type.String(),
           name: Type.String(),
           incarnation: Type.Integer(),

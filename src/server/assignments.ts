@@ -140,13 +140,14 @@ export class Assignments {
     }
   }
 
-  /** What the host is told of an allocation; of a task's nothing. */
+  /** What the host is told of an allocation; of a task's, or of one of another system, nothing. */
   #order(allocationKey: string, host: string): Sent | undefined {
     const allocation = this.#cache.committed('allocation', allocationKey);
     if (!allocation || allocation.value.host !== host) return undefined;
     const { kind, project, name } = allocation.value.consumer;
     switch (kind) {
       case 'task':
+      case 'outside':
         return undefined;
       case 'volume': {
         const volume = this.#cache.committed('volume', keys.volume(project, name));

@@ -56,6 +56,7 @@ import { Outside } from './outside.ts';
 import { sealingOf } from './sealing/server-sealing.ts';
 import { type Server, startControlPlane } from './server.ts';
 import { readFenceHook } from './fencing/fence-config.ts';
+import { PlacementApp } from './placement/app.ts';
 import { readSpareMeans } from './spares/provisioners/index.ts';
 import { secretsFor, takeSecrets } from './secret-files.ts';
 import { clusterIn } from './storage/cluster-record.ts';
@@ -192,6 +193,7 @@ async function start(
         activity,
         accessTokens,
         scheduleWithoutToken: config.scheduleWithoutToken,
+        placementNoAuth: config.placementNoAuth && isLocal(config),
         tls: identity,
         log,
       }),
@@ -317,6 +319,7 @@ function httpParts(
     readonly accessTokens: AccessTokens | undefined;
     readonly tls: TlsIdentity | undefined;
     readonly scheduleWithoutToken: string | undefined;
+    readonly placementNoAuth: boolean;
     readonly log: Logger;
   },
 ): HttpParts {
@@ -338,6 +341,7 @@ function httpParts(
   const access = guestAccess({ decider, links, secret: hostSecret, live, audit: audit?.parts });
   return {
     routes: [...routes, ...access.routes],
+    placement: { app: new PlacementApp({ decider, log }), at: '/placement', noAuth: parts.placementNoAuth },
     access,
     snapshot: decider.cache,
     identify: accessTokens === undefined ? identify : (shown) => accessTokens.identify(shown, identify),

@@ -31,6 +31,7 @@ import { parse } from '../api/parse.ts';
 import { LimitsConfig } from './limits/limits-config.ts';
 import { RequestLimits } from './limits/request-limits.ts';
 import { Query } from './http/route.ts';
+import { PlacementApp } from './placement/app.ts';
 import { type Server, startControlPlane } from './server.ts';
 import type { SpareMeans } from './spares/provisioners/index.ts';
 
@@ -59,6 +60,7 @@ export async function startTestServer(
     spares?: SpareMeans;
     web?: HttpParts['web'];
     sourceMetricNames?: boolean;
+    placementNoAuth?: boolean;
   } = {},
 ) {
   const store = options.store ?? createMemoryStore();
@@ -98,6 +100,11 @@ export async function startTestServer(
   const http = await serveHttp(
     {
       routes: [...plane.routes, ...access.routes],
+      placement: {
+        app: new PlacementApp({ decider, log: silentLogger }),
+        at: '/placement',
+        noAuth: options.placementNoAuth ?? false,
+      },
       access,
       snapshot: plane.decider.cache,
       identify: (shown) => testPrincipal(shown.authorizations[0], decider.cache) ?? authenticator.identify(shown),

@@ -42,7 +42,7 @@ export const guestProgress = ['waiting', 'leaving', 'done', 'failed', 'left'] as
 
 export const PlannedGuest = Type.Object(
   {
-    kind: Type.Enum(['instance', 'task', 'volume']),
+    kind: Type.Enum(['instance', 'task', 'volume', 'outside']),
     id: Type.String(),
     project: Type.String(),
     name: Type.String(),

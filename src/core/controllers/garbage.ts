@@ -3,6 +3,7 @@
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { release } from '../ledger/ledger.ts';
+import { isOutsideGroup } from '../ledger/outside-group.ts';
 import { dischargeQuota } from '../queue/quotas.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
@@ -24,6 +25,7 @@ export const garbage: Controller = {
       return before?.kind === 'host' && !after
         ? Array.from(snapshot.allocationsOnHost(before.metadata.name), ({ key: held }) => held)
         : [];
+    if (after?.kind === 'allocation' && isOutsideGroup(after.host)) return [];
     if (after?.kind === 'allocation') return snapshot.get('host', keys.host(after.host)) ? [] : [key];
     return before?.kind === 'allocation' && before.consumer.kind === undefined
       ? [keys.instance(before.consumer.project, before.consumer.name)]
@@ -126,6 +128,7 @@ function releaseOfRemovedHost(snapshot: Snapshot, key: string): Plan {
   const allocation = snapshot.get('allocation', key);
   if (!allocation) return emptyPlan;
   const hostKey = keys.host(allocation.value.host);
+  if (isOutsideGroup(allocation.value.host)) return emptyPlan;
   if (snapshot.get('host', hostKey)) return emptyPlan;
   return { changes: release(allocation), conditions: [{ key: hostKey, ifRevision: 0 }] };
 }

@@ -45,7 +45,7 @@ export function guestsOn(snapshot: Snapshot, asked: Asked): readonly Found[] {
   return found;
 }
 
-/** A task or a volume. */
+/** A task, a volume or a claim of another system. */
 function otherOf(snapshot: Snapshot, allocation: Allocation, verb: PlanVerb): PlannedGuest {
   const { consumer } = allocation;
   const { kind = 'instance' as const, id, project, name, incarnation } = consumer;
@@ -54,6 +54,10 @@ function otherOf(snapshot: Snapshot, allocation: Allocation, verb: PlanVerb): Pl
     const gone = verb === 'evacuate';
     const message = gone ? 'it was on this host only' : 'volumes stay with their host';
     return { ...base, action: gone ? 'fails' : 'rests', reasons: [{ code: 'LocalVolume', message }] };
+  }
+  if (kind === 'outside') {
+    const message = 'another system holds it through the Placement API, and only that system can move it';
+    return { ...base, action: 'rests', reasons: [{ code: 'OutsideClaim', message }] };
   }
   if (verb === 'evacuate')
     return { ...base, action: 'fails', reasons: [{ code: 'RoomLost', message: 'the room that it held is gone' }] };

@@ -88,7 +88,8 @@ export class Shares implements View {
     return (this.#capacities = sums);
   }
 
-  #add({ consumer: { project }, amounts }: Allocation, sign: 1 | -1): void {
+  #add({ consumer: { kind, project }, amounts }: Allocation, sign: 1 | -1): void {
+    if (kind === 'outside') return; // its project is one of another system
     this.#shares.delete(project);
     let used = this.#usedBy.get(project);
     if (!used) this.#usedBy.set(project, (used = new Map()));

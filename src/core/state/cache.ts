@@ -601,7 +601,8 @@ function onlyMarked(before: AnyRecord | null, after: AnyRecord | null): boolean 
     equalJson(before.traits, after.traits) &&
     equalJson(before.aggregates, after.aggregates) &&
     before.host === after.host &&
-    before.parent === after.parent
+    before.parent === after.parent &&
+    equalJson(before.outside, after.outside)
   );
 }
 

@@ -19,6 +19,8 @@ const folders = {
   event: 'events',
   provider: 'providers',
   allocation: 'allocations',
+  outsideConsumer: 'outside-consumers',
+  placementName: 'placement-names',
   lease: 'leases',
   idempotency: 'idempotency',
   removedHost: 'removed-hosts',
@@ -97,6 +99,8 @@ export const keys = {
   event: (project: string, id: string): string => `events/${project}/${id}`,
   provider: (id: string): string => `providers/${id}`,
   allocation: (consumerId: string, incarnation: number): string => `allocations/${consumerId}.${incarnation}`,
+  outsideConsumer: (id: string): string => `outside-consumers/${id}`,
+  placementName: (of: 'class' | 'trait' | 'provider', name: string): string => `placement-names/${of}/${name}`,
   lease: (host: string): string => `leases/${host}`,
   gate: (name: string): string => `gates/${name}`,
   credential: (tokenId: string): string => `credentials/${tokenId}`,
@@ -159,6 +163,10 @@ export function keyOf(record: AnyRecord): string {
       return keys.provider(record.id);
     case 'allocation':
       return keys.allocation(record.consumer.id, record.consumer.incarnation);
+    case 'outsideConsumer':
+      return keys.outsideConsumer(record.id);
+    case 'placementName':
+      return keys.placementName(record.of, record.name);
     case 'lease':
       return keys.lease(record.host);
     case 'removedHost':

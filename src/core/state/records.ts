@@ -28,6 +28,12 @@ export interface Provider {
   readonly inventories: Readonly<Record<string, Inventory>>;
   readonly traits: readonly string[];
   readonly aggregates: readonly string[];
+  /** Present: made through the Placement API, for other systems. No guest of ours is ever placed on it. */
+  readonly outside?: {
+    readonly name: string;
+    readonly createdAtMs: number;
+    readonly changedAtMs: number;
+  };
 }
 
 /** Capacity held by one incarnation of an instance until its host has deleted the guest; or by a task until it ends. */
@@ -36,9 +42,10 @@ export interface Allocation {
   readonly consumer: {
     /**
      * Absent: an instance. A task has nothing on the host, and its agent never sees it. The incarnation of a
-     * volume grows when it moves to another host.
+     * volume grows when it moves to another host. `outside`: a consumer of the Placement
+     * API, with one allocation per host and per outside provider; its `incarnation` only tells them apart.
      */
-    readonly kind?: 'task' | 'volume';
+    readonly kind?: 'task' | 'volume' | 'outside';
     readonly id: string;
     readonly incarnation: number;
     readonly project: string;
@@ -50,6 +57,31 @@ export interface Allocation {
   readonly driver: string;
   /** Host ports that it holds, as `tcp/8080`. Absent: none. */
   readonly ports?: readonly string[];
+}
+
+/** A consumer of the Placement API. It exists while it has allocations: a record without any counts as absent. */
+export interface OutsideConsumer {
+  readonly kind: 'outsideConsumer';
+  /** A UUID that the client chose. */
+  readonly id: string;
+  /** The client's own names: no projects or users of ours. */
+  readonly project: string;
+  readonly user: string;
+  /** Absent: unknown, as clients before version 1.38 give none. */
+  readonly type?: string;
+  readonly generation: number;
+  readonly changedAtMs: number;
+}
+
+/**
+ * A resource class or a trait that was made through the Placement API; or the name of an outside provider, hashed, so
+ * that no two get the same.
+ */
+export interface PlacementName {
+  readonly kind: 'placementName';
+  readonly of: 'class' | 'trait' | 'provider';
+  readonly name: string;
+  readonly createdAtMs: number;
 }
 
 /**
@@ -358,6 +390,8 @@ interface InternalByKind {
   leaderLease: LeaderLease;
   provider: Provider;
   allocation: Allocation;
+  outsideConsumer: OutsideConsumer;
+  placementName: PlacementName;
   lease: HostLease;
   idempotency: IdempotencyRecord;
   removedHost: RemovedHost;

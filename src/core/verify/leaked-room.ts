@@ -3,6 +3,7 @@
 // of ended tasks.
 
 import { release } from '../ledger/ledger.ts';
+import { isOutsideGroup } from '../ledger/outside-group.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { keys } from '../state/keys.ts';
@@ -17,7 +18,7 @@ function faultOf(snapshot: Snapshot, { key, value }: Entry<Allocation>): Fault |
   if (why === undefined) return undefined;
   const { consumer, host } = value;
   const there = snapshot.get('host', keys.host(host)) !== undefined;
-  const mayGo = consumer.kind === 'task' || !there;
+  const mayGo = consumer.kind === 'task' || consumer.kind === 'outside' || !there;
   const subject = `${consumer.kind ?? 'instance'} ${consumer.project}/${consumer.name}`;
   return {
     key: `leak ${key}`,
@@ -35,7 +36,7 @@ function faultOf(snapshot: Snapshot, { key, value }: Entry<Allocation>): Fault |
             plan: (now) => {
               const entry = now.get('allocation', key);
               if (!entry || whyNobody(now, entry.value) === undefined) return null;
-              if (consumer.kind === 'task') return { changes: release(entry) };
+              if (consumer.kind === 'task' || isOutsideGroup(host)) return { changes: release(entry) };
               // A host that exists again has to report first.
               const hostKey = keys.host(host);
               if (now.get('host', hostKey)) return null;
@@ -48,6 +49,11 @@ function faultOf(snapshot: Snapshot, { key, value }: Entry<Allocation>): Fault |
 }
 
 function whyNobody(snapshot: Snapshot, { consumer, host }: Allocation): string | undefined {
+  if (consumer.kind === 'outside') {
+    if (snapshot.get('outsideConsumer', keys.outsideConsumer(consumer.id)) === undefined)
+      return 'that consumer of the Placement API no longer exists';
+    return isOutsideGroup(host) || snapshot.get('host', keys.host(host)) ? undefined : 'that host no longer exists';
+  }
   if (consumer.kind === 'task') {
     const task = snapshot.get('task', keys.task(consumer.project, consumer.name))?.value;
     if (task?.metadata.id !== consumer.id) return 'that task no longer exists';

@@ -6,7 +6,7 @@ import type { Fault, Rule } from './fault.ts';
 
 export const orphanRecords: Rule = function* (snapshot) {
   for (const { key, value } of snapshot.list('provider'))
-    yield orphanOf(snapshot, 'provider', { key, host: value.host });
+    if (value.outside === undefined) yield orphanOf(snapshot, 'provider', { key, host: value.host });
   for (const { key, value } of snapshot.list('lease')) yield orphanOf(snapshot, 'lease', { key, host: value.host });
 };
 

@@ -1,12 +1,14 @@
 // For each provider: no more is held than its capacity, and the running count equals the sum of its allocations.
 
 import { overUse } from '../ledger/ledger.ts';
+import type { Provider } from '../state/records.ts';
+import type { Snapshot } from '../state/snapshot.ts';
 import type { Rule } from './fault.ts';
 
 export const useOfProviders: Rule = function* (snapshot) {
   const sums = new Map<string, Map<string, number>>();
-  for (const { value } of snapshot.list('host')) {
-    for (const { amounts } of snapshot.allocationsHeldOnHost(value.metadata.name)) {
+  for (const group of groupsOf(snapshot)) {
+    for (const { amounts } of snapshot.allocationsHeldOnHost(group)) {
       for (const [providerId, held] of Object.entries(amounts)) {
         const sum = sums.get(providerId) ?? new Map<string, number>();
         sums.set(providerId, sum);
@@ -21,7 +23,7 @@ export const useOfProviders: Rule = function* (snapshot) {
     yield {
       key: `over-use ${providerId} ${resourceClass}`,
       code: 'OverUse',
-      subject: `host ${provider?.host ?? '?'}`,
+      subject: provider === undefined ? 'host ?' : subjectOf(provider),
       ...(provider ? { host: provider.host } : {}),
       message: `${used} ${resourceClass} are held of ${capacity}`,
       cause: 'its inventory, reserve or ratio was set below what is in use, or it was measured again',
@@ -38,7 +40,7 @@ export const useOfProviders: Rule = function* (snapshot) {
       yield {
         key: `miscounted ${provider.id} ${wrong}`,
         code: 'Miscounted',
-        subject: `host ${provider.host}`,
+        subject: subjectOf(provider),
         host: provider.host,
         message: `${used.get(wrong) ?? 0} ${wrong} are counted as used, its allocations hold ${sum.get(wrong) ?? 0}`,
         cause:
@@ -46,3 +48,13 @@ export const useOfProviders: Rule = function* (snapshot) {
       };
   }
 };
+
+/** Every name that allocations are indexed under: hosts, and outside providers. */
+function* groupsOf(snapshot: Snapshot): Generator<string> {
+  for (const { value } of snapshot.list('host')) yield value.metadata.name;
+  for (const { value } of snapshot.list('provider')) if (value.outside !== undefined) yield value.host;
+}
+
+function subjectOf({ host, outside }: Provider): string {
+  return outside === undefined ? `host ${host}` : `outside provider ${outside.name}`;
+}

@@ -16,6 +16,7 @@ import { nothingAt, refuseUnreadable, refuseUnusual } from './connections/refusa
 import type { Caller } from './caller.ts';
 import { admit, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
+import { addPlacement, type PlacementMount } from '../placement/mount.ts';
 import { arrive, type Arrived, limitedAs } from './arrival.ts';
 import { pathOf, singleHeaders } from './request-parts.ts';
 import { serveWeb } from '../web/serve-web.ts';
@@ -37,6 +38,8 @@ declare module 'fastify' {
 
 export interface HttpParts extends UpgradeParts {
   readonly routes: readonly Route[];
+  /** Absent: the Placement API is served elsewhere, or not at all. */
+  readonly placement?: PlacementMount | undefined;
   /** Every server of the fleet, for clients that know this one: the value of `berth-servers`. */
   readonly servers?: () => string | undefined;
   /** How long a request may take to arrive whole. Default: a minute. */
@@ -90,6 +93,7 @@ export async function serveHttp(
   admitRequests(app, parts);
   for (const route of parts.routes) if (!route.takesUnparsedJson) addRoute(app, route, parts);
   addUnparsed(app, parts);
+  if (parts.placement) addPlacement(app, parts.placement, parts);
   if (parts.web) serveWeb(app, { ...parts.web, log: parts.log });
   app.server.on('connection', (socket: Socket) => parts.connections.opened(socket));
   app.server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, parts));

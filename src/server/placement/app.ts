@@ -1,0 +1,189 @@
+// The Placement API: finds the route of a request, asks whether its caller and version may use it, and answers. Decides nothing.
+
+import { contextOf, type Decider } from '../decide.ts';
+import type { Logger } from '../../base/log.ts';
+import {
+  acceptsJson,
+  answerOf,
+  answerOfFault,
+  type Exchange,
+  HttpRefusal,
+  notFoundText,
+  type PlacementAnswer,
+  type PlacementRequest,
+  type Reply,
+} from './exchange.ts';
+import { ApiError } from '../../api/errors.ts';
+import { badRequest } from '../../core/operations/placement/fault.ts';
+import { allocationRoutes } from './routes/allocations.ts';
+import { candidateRoutes } from './routes/candidates.ts';
+import { describingRoutes } from './routes/traits-and-aggregates.ts';
+import { inventoryRoutes } from './routes/inventories.ts';
+import { nameRoutes } from './routes/names.ts';
+import { modified, providerRoutes } from './routes/providers.ts';
+import type { PlacementRoute } from './routes/route.ts';
+import { usageRoutes } from './routes/usages.ts';
+import { askedVersion, versionMax, versionMin } from './versions.ts';
+
+export const placementRoutes: readonly PlacementRoute[] = [
+  { method: 'GET', path: '/', handle: root, needs: 'nothing' },
+  ...providerRoutes,
+  ...inventoryRoutes,
+  ...nameRoutes,
+  ...describingRoutes,
+  ...usageRoutes,
+  ...allocationRoutes,
+  ...candidateRoutes,
+];
+
+export interface PlacementParts {
+  readonly decider: Decider;
+  readonly log: Logger;
+  /** Whether allocation candidates come in random order. Default: always in the same. */
+  readonly randomOrder?: boolean;
+}
+
+export class PlacementApp {
+  readonly #parts: PlacementParts;
+
+  constructor(parts: PlacementParts) {
+    this.#parts = parts;
+  }
+
+  async handle(request: PlacementRequest): Promise<PlacementAnswer> {
+    const { decider, log, randomOrder = false } = this.#parts;
+    const isRoot = request.path === '/' || request.path === '';
+    if (!request.caller && !isRoot) return unauthenticated;
+    const asked = askedVersion(request.headers['openstack-api-version']);
+    if ('status' in asked)
+      return answerOfFault(new HttpRefusal(asked.status, asked.why), { request, version: undefined });
+    const { version } = asked;
+    try {
+      const ctx = contextOf(decider);
+      const found = routeOf(request);
+      const exchange: Exchange = {
+        request,
+        version,
+        params: found.params,
+        decider,
+        snapshot: decider.cache,
+        ctx,
+        randomOrder,
+      };
+      admit(found.route, exchange);
+      return answerOf(await found.route.handle(exchange), { version, nowMs: ctx.nowMs, origin: request.origin });
+    } catch (error) {
+      if (!(error instanceof ApiError || error instanceof HttpRefusal))
+        log.error('a request of the Placement API failed', {
+          method: request.method,
+          path: request.path,
+          cause: error,
+        });
+      return answerOfFault(error, { request, version });
+    }
+  }
+}
+
+/** In the form of the original's middleware, which comes before the API itself. */
+const unauthenticated: PlacementAnswer = {
+  status: 401,
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({
+    message:
+      'This server could not verify that you are authorized to access the document you requested. Send a token of Berth in the header X-Auth-Token.',
+    code: '401 Unauthorized',
+    title: 'Unauthorized',
+  }),
+};
+
+function root({ version }: Exchange): Reply {
+  return {
+    status: 200,
+    json: {
+      versions: [
+        {
+          id: `v1.${versionMin}`,
+          max_version: `1.${versionMax}`,
+          min_version: `1.${versionMin}`,
+          status: 'CURRENT',
+          links: [{ rel: 'self', href: '' }],
+        },
+      ],
+    },
+    ...modified(version, 'now'),
+  };
+}
+
+interface Found {
+  readonly route: PlacementRoute;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+function routeOf({ method, path, headers }: PlacementRequest): Found {
+  if (Number(headers['content-length'] ?? 0) > 0 && !headers['content-type'])
+    throw badRequest('content-type header required when content-length > 0');
+  const here = placementRoutes.flatMap((route) => {
+    const params = match(route.path, path === '' ? '/' : path);
+    return params ? [{ route, params }] : [];
+  });
+  if (here.length === 0) throw new HttpRefusal(404, notFoundText);
+  const found = here.find(({ route }) => route.method === method);
+  if (found) return found;
+  const allow = here.map(({ route }) => route.method).join(', ');
+  throw new HttpRefusal(405, 'The method specified is not allowed for this resource.', { allow });
+}
+
+function match(pattern: string, path: string): Record<string, string> | undefined {
+  const [wanted, given] = [pattern.split('/'), path.split('/')];
+  if (wanted.length !== given.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [i, part] of wanted.entries()) {
+    const here = given[i] ?? '';
+    if (!part.startsWith(':')) {
+      if (part !== here) return undefined;
+    } else if (here === '') return undefined;
+    else params[part.slice(1)] = decoded(here);
+  }
+  return params;
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // no such character: it names nothing, and is answered so
+  }
+}
+
+/** In the order in which the original looks at a request. */
+function admit(route: PlacementRoute, { request, version }: Exchange): void {
+  const { since = 0, before = 404, method } = route;
+  const tooEarly = version < since;
+  const refuseEarly = (): void => {
+    if (tooEarly) throw new HttpRefusal(before, '');
+  };
+  if (route.versionFirst) refuseEarly();
+  if (method === 'GET' && route.path !== '/' && !acceptsJson(request.headers['accept']))
+    throw new HttpRefusal(406, 'Only application/json is provided');
+  const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  if (route.takes === 'json' && type !== 'application/json')
+    throw new HttpRefusal(415, `The media type ${type ?? 'None'} is not supported, use application/json`);
+  refuseEarly();
+  const needs = route.needs ?? (method === 'GET' ? 'read' : 'write');
+  const permitted = needs === 'read' ? request.caller?.mayRead : needs === 'write' ? request.caller?.mayWrite : true;
+  if (!permitted) throw new HttpRefusal(403, `Policy does not allow ${policyOf(route)} to be performed.`);
+}
+
+/** The name that the original has for what a route does: `placement:resource_providers:list`. */
+function policyOf({ method, path }: PlacementRoute): string {
+  const words = path.split('/').filter((part) => part !== '' && !part.startsWith(':'));
+  const last = words.at(-1);
+  const verb = {
+    GET: /:\w+$/.test(path) && last !== 'allocations' ? 'show' : 'list',
+    POST: 'create',
+    PUT: 'update',
+    DELETE: 'delete',
+  };
+  const action = path === '/reshaper' ? 'reshape' : path === '/allocations' ? 'manage' : verb[method];
+  return ['placement', ...words, ...(last === 'usages' ? [] : [action])].join(':');
+}

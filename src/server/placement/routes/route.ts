@@ -1,0 +1,24 @@
+// A route of the Placement API.
+
+import type { Exchange, Reply } from '../exchange.ts';
+
+export type Handler = (exchange: Exchange) => Promise<Reply> | Reply;
+
+/** What it asks of its caller: `own` is left to the handler. */
+export type Needs = 'read' | 'write' | 'own' | 'nothing';
+
+export interface PlacementRoute {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** `/traits/:name`. */
+  readonly path: string;
+  readonly handle: Handler;
+  /** The first version that has it; default 0. */
+  readonly since?: number;
+  /** How an earlier version is refused; default 404. */
+  readonly before?: 405;
+  readonly needs?: Needs;
+  /** It takes a body of `application/json`. Absent: a body is ignored. */
+  readonly takes?: 'json';
+  /** Its version is asked before its media type, as in the original. */
+  readonly versionFirst?: true;
+}
