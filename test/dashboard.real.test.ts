@@ -33,6 +33,18 @@ afterAll(async () => {
 
 const enter = (path = ''): Promise<void> => browser.enter(fleet, path);
 
+/** Over all that is there, as a user pastes; typing would indent by itself. */
+async function pasteInto(name: string, text: string): Promise<void> {
+  const editor = browser.page.getByRole('textbox', { name });
+  await editor.click();
+  await browser.page.keyboard.press('ControlOrMeta+a');
+  await browser.page.evaluate(`{
+    const clipboardData = new DataTransfer();
+    clipboardData.setData('text/plain', ${JSON.stringify(text)});
+    document.activeElement.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+  }`);
+}
+
 describe.skipIf(noBrowser !== undefined)(`the dashboard${noBrowser ? ` (${noBrowser})` : ''}`, () => {
   it('is entered by a link, which leaves nothing in the address, and left again', async () => {
     await enter();
@@ -93,6 +105,8 @@ describe.skipIf(noBrowser !== undefined)(`the dashboard${noBrowser ? ` (${noBrow
   it.each(['/', '/instances', '/instances/web-1', '/instances/huge?tab=why', '/hosts/h1', '/pending', '/events'])(
     'has no serious fault for people who cannot see or use a mouse: %s, in light and dark, and on a phone',
     async (path) => {
+      await enter(path);
+      await browser.page.locator('[data-standing=live], [role=table], [role=status]').first().waitFor();
       for (const [colorScheme, width] of [
         ['light', 1280],
         ['dark', 1280],
@@ -100,8 +114,7 @@ describe.skipIf(noBrowser !== undefined)(`the dashboard${noBrowser ? ` (${noBrow
       ] as const) {
         await browser.page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
         await browser.page.setViewportSize({ width, height: 800 });
-        await enter(path);
-        await browser.page.locator('[data-standing=live], [role=table], [role=status]').first().waitFor();
+        await browser.page.locator(`[data-mantine-color-scheme=${colorScheme}]`).waitFor();
         expect([colorScheme, width, ...(await browser.accessibilityFaults())]).toEqual([colorScheme, width]);
       }
     },
@@ -111,5 +124,92 @@ describe.skipIf(noBrowser !== undefined)(`the dashboard${noBrowser ? ` (${noBrow
     await enter('/pending');
     await browser.page.getByRole('cell', { name: 'huge' }).waitFor();
     await browser.page.getByText('1 wait for room.').waitFor();
+  });
+
+  it('creates and changes a resource as YAML, with what the server says at the line', async () => {
+    await enter('/images');
+    const { page } = browser;
+    await page.getByRole('link', { name: 'New image' }).click();
+    await pasteInto('YAML of image', 'kind: image\nmetadata:\n  name: second\nspec:\n  source: nonsense\n');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('alert').getByText('Line 5').waitFor();
+    await pasteInto(
+      'YAML of image',
+      'kind: image\nmetadata:\n  name: second\nspec:\n  source: https://images.example/2.qcow2\n',
+    );
+    await page.getByRole('button', { name: 'Check' }).click();
+    await page.getByText('The server accepts it').waitFor();
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('heading', { name: 'image second' }).waitFor();
+
+    await page.getByRole('tab', { name: 'Edit' }).click();
+    const labelled =
+      'kind: image\nmetadata:\n  name: second\n  labels:\n    tier: front\nspec:\n  source: https://images.example/2.qcow2\n';
+    await pasteInto('YAML of second', labelled);
+    await page.getByRole('button', { name: 'Check' }).click();
+    await page.getByText('labels.tier: absent → "front"').waitFor();
+    expect(await browser.accessibilityFaults()).toEqual([]);
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('region', { name: 'YAML' }).getByText('tier: front').waitFor();
+    page.on('dialog', (dialog) => void dialog.accept());
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Images' }).waitFor();
+    browser.expectFaults(/400/);
+  });
+
+  it('offers a viewer nothing that changes something', async () => {
+    const { token } = await fleet.client.createToken({
+      metadata: { name: 'looks', labels: {} },
+      spec: { description: '', role: 'viewer' },
+    });
+    await browser.enter(fleet, '/instances/web-1', token);
+    const { page } = browser;
+    await page.getByText('How it came up').waitFor();
+    expect(await page.getByRole('tab').allTextContents()).toEqual(['Overview', 'Why here', 'YAML and events']);
+    for (const name of ['Stop', 'Start', 'Delete'])
+      expect([name, await page.getByRole('button', { name }).count()]).toEqual([name, 0]);
+    await page.goto(`${fleet.url}/ui/images`);
+    await page.getByRole('cell', { name: 'tiny' }).first().waitFor();
+    expect(await page.getByRole('link', { name: 'New image' }).count()).toBe(0);
+    browser.expectFaults(/40[13]/);
+  });
+
+  it('shows hostile text as text', async () => {
+    const hostile = [
+      '<img src=x onerror="document.title=1">',
+      '\u202egnp.exe',
+      'a\u0000b\u001b[31m',
+      'long '.repeat(2_000),
+    ];
+    await fleet.client.create('project', {
+      metadata: { name: 'hostile' },
+      spec: { description: hostile.join(' ').slice(0, 1_000) },
+    });
+    await enter('/projects/hostile');
+    const { page } = browser;
+    const yaml = page.getByRole('region', { name: 'YAML' });
+    await yaml.getByText('onerror').waitFor();
+    expect(await yaml.locator('img').count()).toBe(0);
+    expect(await yaml.textContent()).toContain('U+202E');
+    expect(await page.title()).toContain('hostile');
+  });
+
+  it('says that the server is gone, keeps what it has, and goes on by itself when it is back', async () => {
+    await enter('/instances');
+    const { page } = browser;
+    await page.getByRole('cell', { name: 'web-1' }).waitFor();
+    await fleet.killServer();
+    await page.getByText('No connection to the server').waitFor();
+    expect(await page.getByRole('cell', { name: 'web-1' }).count()).toBe(1);
+    await fleet.restartServer();
+    await page
+      .getByRole('button', { name: 'Try now' })
+      .click({ timeout: 2_000 })
+      .catch(() => undefined); // it may be back already
+    await page.getByText('No connection to the server').waitFor({ state: 'detached' });
+    await fleet.client.create('instance', { metadata: { name: 'after' }, spec: { image: 'tiny', cpus: 1 } });
+    await page.getByRole('cell', { name: 'after' }).waitFor();
+    expect(await page.getByRole('cell', { name: 'web-1' }).count()).toBe(1);
+    browser.expectFaults(/ERR_|50\d/);
   });
 });

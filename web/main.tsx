@@ -9,7 +9,13 @@ import { createRoot } from 'react-dom/client';
 import { App } from './app.tsx';
 import { pageNonce } from './nonce.ts';
 
-const theme = createTheme({ primaryColor: 'blue', autoContrast: true });
+/** The shades that text can be read on, and titles of messages in the colour of other text. */
+const theme = createTheme({
+  primaryColor: 'blue',
+  primaryShade: 8,
+  autoContrast: true,
+  components: { Alert: { styles: { title: { color: 'var(--mantine-color-text)' } } } },
+});
 /** The library's own colours for these have a contrast below 4.5. */
 const legible: CSSVariablesResolver = () => ({
   variables: {},

@@ -10,6 +10,7 @@ const plain = { fleet: '/', pending: '/pending', plans: '/plans', audit: '/audit
 export const paths = {
   ...plain,
   list: (kind: Kind): string => `/${resourceDefinitions[kind].plural}`,
+  create: (kind: Kind): string => `/create/${resourceDefinitions[kind].plural}`,
   one: (kind: Kind, { name, project }: { readonly name: string; readonly project?: string }): string =>
     `/${resourceDefinitions[kind].plural}/${encodeURIComponent(name)}${project ? `?project=${encodeURIComponent(project)}` : ''}`,
 } as const;

@@ -12,6 +12,7 @@ const Fleet = lazy(async () => ({ default: (await import('./pages/fleet/fleet.ts
 const Pending = lazy(async () => ({ default: (await import('./pages/pending.tsx')).PendingPage }));
 const Instance = lazy(async () => ({ default: (await import('./pages/instance/instance.tsx')).InstancePage }));
 const ResourceList = lazy(async () => ({ default: (await import('./pages/resource/list.tsx')).ListPage }));
+const Create = lazy(async () => ({ default: (await import('./pages/resource/create.tsx')).CreatePage }));
 const ResourceDetail = lazy(async () => ({ default: (await import('./pages/resource/detail.tsx')).DetailPage }));
 
 export function Pages({ who, onLeft }: { readonly who: WhoAmI; readonly onLeft: () => void }): ReactNode {
@@ -29,6 +30,7 @@ function routerFor(who: WhoAmI, onLeft: () => void): ReturnType<typeof createBro
         children: [
           { path: paths.fleet, element: shown(Fleet) },
           { path: paths.pending, element: shown(Pending) },
+          { path: '/create/:plural', element: shown(Create) },
           { path: '/instances/:name', element: shown(Instance) },
           { path: '/:plural', element: shown(ResourceList) },
           { path: '/:plural/:name', element: shown(ResourceDetail) },

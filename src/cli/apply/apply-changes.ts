@@ -5,7 +5,7 @@ import type { AnyResource } from '../../api/resources/index.ts';
 import { attempting, CommandError, exitCodes } from '../exit-codes.ts';
 import type { Session } from '../session.ts';
 import { type Change, named } from './apply-plan.ts';
-import { fieldChanges } from './field-changes.ts';
+import { fieldChanges } from '../../api/field-changes.ts';
 
 /** A status changes often, and each change makes the revision that was read outdated. */
 const triesMax = 5;

@@ -8,7 +8,7 @@ import { listAll } from '../print/follow.ts';
 import type { Session } from '../session.ts';
 import { inOrder } from './apply-order.ts';
 import type { WantedResource } from './documents.ts';
-import { type FieldChange, fieldChanges } from './field-changes.ts';
+import { type FieldChange, fieldChanges } from '../../api/field-changes.ts';
 
 export interface Change {
   readonly action: 'create' | 'change' | 'delete' | 'none';

@@ -4,7 +4,7 @@ import type { Effects } from '../../api/plans/effects.ts';
 import type { Colours } from '../print/output.ts';
 import { visible } from '../print/terminal.ts';
 import type { ApplyPlan, Change } from './apply-plan.ts';
-import type { FieldChange } from './field-changes.ts';
+import type { FieldChange } from '../../api/field-changes.ts';
 
 const signs = { create: '+', change: '~', delete: '-', none: '=' } as const;
 const longestValue = 80;

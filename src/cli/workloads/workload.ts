@@ -12,7 +12,7 @@ import { outputOption } from '../print/output-option.ts';
 import { visible } from '../print/terminal.ts';
 import { replace } from '../replace.ts';
 import { openSession } from '../session.ts';
-import { fieldChanges } from '../apply/field-changes.ts';
+import { fieldChanges } from '../../api/field-changes.ts';
 import { fieldLine } from '../apply/print-plan.ts';
 import { age, parseDurationMs, parseInteger } from '../options/units.ts';
 import { createCommand, updateCommand } from './workload-spec.ts';

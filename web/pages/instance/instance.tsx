@@ -65,7 +65,7 @@ function InstanceTabs({ instance }: { readonly instance: Instance }): ReactNode 
     ['screen', 'Screen', mayScreen, () => <Screen instance={instance} />],
     ['exec', 'Exec', mayExec, () => <Exec instance={instance} />],
     ['why', 'Why here', true, () => <Why instance={instance} />],
-    ['more', 'YAML and events', true, () => <ResourceTabs resource={instance} />],
+    ['more', 'YAML and events', true, () => <ResourceTabs kind="instance" resource={instance} />],
   ];
   const shown = tabs.filter(([, , may]) => may);
   const open = (value: string | null): void =>

@@ -1,15 +1,18 @@
 // One resource of any kind: what was asked for, what is, and what happened to it.
 
 import { Code, Tabs } from '@mantine/core';
-import type { ReactNode } from 'react';
-import { useParams, useSearchParams } from 'react-router';
-import type { AnyResource, Kind } from '../../../src/api/resources/index.ts';
+import { type ReactNode, useState } from 'react';
+import { useNavigate, useParams, useSearchParams } from 'react-router';
+import { type AnyResource, type Kind, resourceDefinitions } from '../../../src/api/resources/index.ts';
+import { useMay } from '../../data/may.ts';
 import { useList } from '../../data/use-list.ts';
 import { Page } from '../../parts/page.tsx';
 import { Loading, StandingBanner } from '../../parts/standing.tsx';
 import { visibleText } from '../../parts/text.tsx';
-import { kindOfPlural } from '../../paths.ts';
+import { kindOfPlural, paths } from '../../paths.ts';
 import { commandOf } from './commands.ts';
+import { Delete } from './delete.tsx';
+import { Edit } from './edit/edit.tsx';
 import { EventsOf } from './events-of.tsx';
 import { yamlText } from './yaml-text.ts';
 
@@ -30,8 +33,13 @@ interface Named {
 function Detail({ kind, name, project }: Named): ReactNode {
   const { items, standing, revision, retry } = useList(kind);
   const found = items.find(({ metadata }) => isNamed(metadata, { name, project }));
+  const navigate = useNavigate();
   return (
-    <Page title={`${kind} ${name}`} command={commandOf(kind, { name, project })}>
+    <Page
+      title={`${kind} ${name}`}
+      command={commandOf(kind, { name, project })}
+      actions={found && <Delete kind={kind} resource={found} onDone={() => void navigate(paths.list(kind))} />}
+    >
       <StandingBanner standing={standing} retry={retry} />
       {standing.state === 'loading' ? <Loading label={`Loading ${kind} ${name}`} /> : null}
       {found === undefined && standing.state === 'live'
@@ -39,7 +47,7 @@ function Detail({ kind, name, project }: Named): ReactNode {
         : null}
       {found === undefined ? null : (
         <div data-revision={revision} data-standing={standing.state}>
-          <ResourceTabs resource={found} />
+          <ResourceTabs kind={kind} resource={found} />
         </div>
       )}
     </Page>
@@ -53,11 +61,16 @@ export function isNamed(
   return (metadata.name === name || metadata.id === name) && (!project || metadata.project === project);
 }
 
-export function ResourceTabs({ resource }: { readonly resource: AnyResource }): ReactNode {
+export function ResourceTabs({ kind, resource }: { readonly kind: Kind; readonly resource: AnyResource }): ReactNode {
+  const [tab, setTab] = useState<string | null>('yaml');
+  const may = useMay('update', kind, resource.metadata.project || undefined);
+  const verbs: readonly string[] = resourceDefinitions[kind].verbs;
+  const editable = may && verbs.includes('replace');
   return (
-    <Tabs defaultValue="yaml" keepMounted={false}>
+    <Tabs value={tab} onChange={setTab} keepMounted={false}>
       <Tabs.List>
         <Tabs.Tab value="yaml">YAML</Tabs.Tab>
+        {editable ? <Tabs.Tab value="edit">Edit</Tabs.Tab> : null}
         <Tabs.Tab value="events">Events</Tabs.Tab>
       </Tabs.List>
       <Tabs.Panel value="yaml" pt="sm">
@@ -65,6 +78,11 @@ export function ResourceTabs({ resource }: { readonly resource: AnyResource }): 
           {visibleText(yamlText(resource)).replaceAll('⟨U+000A⟩', '\n')}
         </Code>
       </Tabs.Panel>
+      {editable ? (
+        <Tabs.Panel value="edit" pt="sm">
+          <Edit kind={kind} resource={resource} onDone={() => setTab('yaml')} />
+        </Tabs.Panel>
+      ) : null}
       <Tabs.Panel value="events" pt="sm">
         <EventsOf subject={resource.metadata.id} />
       </Tabs.Panel>

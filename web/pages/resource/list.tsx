@@ -1,9 +1,10 @@
 // The list of any kind: live, filtered by what stands in the address, of any length.
 
-import { Group, Text as Words, TextInput } from '@mantine/core';
+import { Button, Group, Text as Words, TextInput } from '@mantine/core';
 import { type ReactNode, useMemo, useRef } from 'react';
-import { useParams, useSearchParams } from 'react-router';
+import { Link, useParams, useSearchParams } from 'react-router';
 import { type Kind, resourceDefinitions } from '../../../src/api/resources/index.ts';
+import { useMay } from '../../data/may.ts';
 import { useList } from '../../data/use-list.ts';
 import { PageLink } from '../../parts/link.tsx';
 import { Page } from '../../parts/page.tsx';
@@ -37,7 +38,7 @@ function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
   const rows = useMemo(() => items.filter((item) => matches(item.metadata, filter)).sort(newestFirst), [items, filter]);
   const columns = useMemo(() => allColumns(kind, nowMs), [kind, nowMs]);
   return (
-    <Page title={titleOf(kind)} command={commandOf(kind)}>
+    <Page title={titleOf(kind)} command={commandOf(kind)} actions={<New kind={kind} />}>
       <StandingBanner standing={standing} retry={retry} />
       <Group justify="space-between" align="end">
         <TextInput
@@ -70,6 +71,17 @@ function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
         </div>
       )}
     </Page>
+  );
+}
+
+function New({ kind }: { readonly kind: Kind }): ReactNode {
+  const may = useMay('create', kind);
+  const verbs: readonly string[] = resourceDefinitions[kind].verbs;
+  if (!may || !verbs.includes('create')) return null;
+  return (
+    <Button size="xs" component={Link} to={paths.create(kind)}>
+      New {kind}
+    </Button>
   );
 }
 

@@ -1,9 +1,10 @@
-// The terminal sets the colours of 24 bits as an attribute, which the policy of the page refuses. As a property it is permitted, because
-// only scripts of the page can set it.
+// The terminal sets colours of 24 bits as an attribute, which the policy of the page refuses. As a property it is permitted, because only
+// scripts of the page can set it.
 
-const setAttribute = HTMLSpanElement.prototype.setAttribute;
+// oxlint-disable-next-line typescript/unbound-method -- it is called with its element
+const { setAttribute } = Element.prototype;
 
-HTMLSpanElement.prototype.setAttribute = function (this: HTMLSpanElement, name: string, value: string): void {
+HTMLElement.prototype.setAttribute = function (this: HTMLElement, name: string, value: string): void {
   if (name === 'style') this.style.cssText = value;
   else setAttribute.call(this, name, value);
 };

@@ -1,6 +1,6 @@
 // What differs between two values, field by field.
 
-import { isRecord } from '../../base/is-record.ts';
+import { isRecord } from '../base/is-record.ts';
 
 export interface FieldChange {
   /** `placement.pool`, `ports[0].guest` */
