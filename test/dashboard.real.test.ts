@@ -94,6 +94,25 @@ describe.skipIf(noBrowser !== undefined)(`the dashboard${noBrowser ? ` (${noBrow
     await browser.page.getByText('kind: instance').waitFor();
   });
 
+  it('shows a host: what of it is claimed, and what it holds', async () => {
+    await enter('/hosts/h1');
+    const { page } = browser;
+    await page.getByText(/% of .* VCPU/).waitFor();
+    await page.getByRole('tab', { name: 'What it holds' }).click();
+    await page.getByRole('cell', { name: 'web-1' }).waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByText('Paused', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByText('Ready', { exact: true }).first().waitFor();
+  });
+
+  it('says how much room the fleet has, and whether it survives the loss of a host', async () => {
+    await fleet.client.create('size', { metadata: { name: 'medium' }, spec: { cpus: 1, memoryMiB: 128 } });
+    await enter();
+    await browser.page.getByText(/\d+ × medium/).waitFor();
+    await browser.page.getByText(/Not everything would fit elsewhere/).waitFor(); // there is only one
+  });
+
   it('stops and starts an instance', async () => {
     await enter('/instances/web-1');
     await browser.page.getByRole('button', { name: 'Stop' }).click();
@@ -164,6 +183,12 @@ describe.skipIf(noBrowser !== undefined)(`the dashboard${noBrowser ? ` (${noBrow
     });
     await browser.enter(fleet, '/instances/web-1', token);
     const { page } = browser;
+    const places = await page.getByRole('navigation').getByRole('link').allTextContents();
+    expect([places.includes('Instances'), places.includes('Hosts'), places.includes('Tokens')]).toEqual([
+      true,
+      false,
+      false,
+    ]);
     await page.getByText('How it came up').waitFor();
     expect(await page.getByRole('tab').allTextContents()).toEqual(['Overview', 'Why here', 'YAML and events']);
     for (const name of ['Stop', 'Start', 'Delete'])

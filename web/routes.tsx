@@ -11,6 +11,7 @@ import { base, paths } from './paths.ts';
 const Fleet = lazy(async () => ({ default: (await import('./pages/fleet/fleet.tsx')).FleetPage }));
 const Pending = lazy(async () => ({ default: (await import('./pages/pending.tsx')).PendingPage }));
 const Instance = lazy(async () => ({ default: (await import('./pages/instance/instance.tsx')).InstancePage }));
+const Host = lazy(async () => ({ default: (await import('./pages/host/host.tsx')).HostPage }));
 const ResourceList = lazy(async () => ({ default: (await import('./pages/resource/list.tsx')).ListPage }));
 const Create = lazy(async () => ({ default: (await import('./pages/resource/create.tsx')).CreatePage }));
 const ResourceDetail = lazy(async () => ({ default: (await import('./pages/resource/detail.tsx')).DetailPage }));
@@ -32,6 +33,7 @@ function routerFor(who: WhoAmI, onLeft: () => void): ReturnType<typeof createBro
           { path: paths.pending, element: shown(Pending) },
           { path: '/create/:plural', element: shown(Create) },
           { path: '/instances/:name', element: shown(Instance) },
+          { path: '/hosts/:name', element: shown(Host) },
           { path: '/:plural', element: shown(ResourceList) },
           { path: '/:plural/:name', element: shown(ResourceDetail) },
           { path: '*', element: <NotHere /> },

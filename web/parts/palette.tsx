@@ -3,14 +3,20 @@
 import { Modal, NavLink, TextInput } from '@mantine/core';
 import { type KeyboardEvent, type ReactNode, useState } from 'react';
 import { useNavigate } from 'react-router';
-import { places } from './places.ts';
+import type { Place } from './places.ts';
 
-const all = places.flatMap(({ items }) => items);
-
-export function Palette({ opened, onClose }: { readonly opened: boolean; readonly onClose: () => void }): ReactNode {
+export function Palette({
+  places,
+  opened,
+  onClose,
+}: {
+  readonly places: readonly Place[];
+  readonly opened: boolean;
+  readonly onClose: () => void;
+}): ReactNode {
   const [text, setText] = useState('');
   const navigate = useNavigate();
-  const found = all.filter(({ name }) => name.toLowerCase().includes(text.trim().toLowerCase())).slice(0, 12);
+  const found = places.filter(({ name }) => name.toLowerCase().includes(text.trim().toLowerCase())).slice(0, 12);
   const go = (path: string | undefined): void => {
     if (path === undefined) return;
     setText('');

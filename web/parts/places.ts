@@ -1,19 +1,23 @@
 // The pages that one can go to, in groups.
 
 import { type Kind, resourceDefinitions } from '../../src/api/resources/index.ts';
+import type { WhoAmI } from '../../src/api/routes/access.ts';
+import { mayAnywhere } from '../data/may-anywhere.ts';
 import { paths } from '../paths.ts';
 
 export interface Place {
   readonly name: string;
   readonly path: string;
+  /** Of what it shows. */
+  readonly kind: Kind;
 }
 
-const listOf = (kind: Kind): Place => ({ name: titleOf(kind), path: paths.list(kind) });
+const listOf = (kind: Kind): Place => ({ name: titleOf(kind), path: paths.list(kind), kind });
 
-export const places: readonly { readonly title: string; readonly items: readonly Place[] }[] = [
+const all: readonly { readonly title: string; readonly items: readonly Place[] }[] = [
   {
     title: 'Fleet',
-    items: [{ name: 'Overview', path: paths.fleet }, listOf('host'), listOf('pool'), listOf('inventory')],
+    items: [{ name: 'Overview', path: paths.fleet, kind: 'host' }, listOf('host'), listOf('pool'), listOf('inventory')],
   },
   {
     title: 'Work',
@@ -25,7 +29,7 @@ export const places: readonly { readonly title: string; readonly items: readonly
       listOf('spare'),
       listOf('volume'),
       listOf('group'),
-      { name: 'Pending', path: paths.pending },
+      { name: 'Pending', path: paths.pending, kind: 'instance' },
     ],
   },
   { title: 'Catalogue', items: [listOf('image'), listOf('size')] },
@@ -40,4 +44,14 @@ export const places: readonly { readonly title: string; readonly items: readonly
 export function titleOf(kind: Kind): string {
   const { plural } = resourceDefinitions[kind];
   return plural.charAt(0).toUpperCase() + plural.slice(1);
+}
+
+/** Those that this user may see. */
+export function placesFor(who: WhoAmI): typeof all {
+  return all
+    .map(({ title, items }) => ({
+      title,
+      items: items.filter(({ kind }) => mayAnywhere(who, kind, 'read', 'read-placement')),
+    }))
+    .filter(({ items }) => items.length > 0);
 }

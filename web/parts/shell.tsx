@@ -17,12 +17,12 @@ import {
   useMantineColorScheme,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import type { ReactNode } from 'react';
+import { type ReactNode, useMemo } from 'react';
 import { Link, Outlet, useLocation } from 'react-router';
 import type { WhoAmI } from '../../src/api/routes/access.ts';
 import { endSession } from '../data/session.ts';
 import { Palette } from './palette.tsx';
-import { places } from './places.ts';
+import { placesFor } from './places.ts';
 import { useKeys } from './use-keys.ts';
 
 export function Shell({ who, onLeft }: { readonly who: WhoAmI; readonly onLeft: () => void }): ReactNode {
@@ -30,6 +30,7 @@ export function Shell({ who, onLeft }: { readonly who: WhoAmI; readonly onLeft: 
   const [help, { open: openHelp, close: closeHelp }] = useDisclosure();
   const [palette, { open: openPalette, close: closePalette }] = useDisclosure();
   const { pathname } = useLocation();
+  const places = useMemo(() => placesFor(who), [who]);
   useKeys({ '?': openHelp, 'mod+k': openPalette });
   const leave = (): void => void endSession().finally(onLeft);
   return (
@@ -92,7 +93,7 @@ export function Shell({ who, onLeft }: { readonly who: WhoAmI; readonly onLeft: 
       <AppShell.Main>
         <Outlet />
       </AppShell.Main>
-      <Palette opened={palette} onClose={closePalette} />
+      <Palette places={places.flatMap(({ items }) => items)} opened={palette} onClose={closePalette} />
       <Modal opened={help} onClose={closeHelp} title="Keys">
         <Stack gap="xs">
           {keysShown.map(([key, what]) => (

@@ -16,6 +16,7 @@ import { memoryText, shareText } from '../../parts/units.ts';
 import { paths } from '../../paths.ts';
 import { lookOfShare, lookOfState } from './colours.ts';
 import { HostMap, type MappedHost } from './host-map.tsx';
+import { Room } from './room.tsx';
 
 const groupings = ['pool', 'zone', 'rack', 'none'] as const;
 const usageEveryMs = 5_000;
@@ -26,7 +27,12 @@ export function FleetPage(): ReactNode {
   const navigate = useNavigate();
   const grouping = groupings.find((each) => each === search.get('by')) ?? 'pool';
   const colour = search.get('colour') === 'claims' ? 'claims' : 'state';
-  const usage = useQuery({ queryKey: ['usage'], queryFn: wholeUsage, refetchInterval: usageEveryMs });
+  const usage = useQuery({
+    queryKey: ['usage'],
+    queryFn: wholeUsage,
+    enabled: standing.state === 'live',
+    refetchInterval: usageEveryMs,
+  });
   const set = (name: string, value: string): void =>
     setSearch((before) => new URLSearchParams([...[...before].filter(([key]) => key !== name), [name, value]]), {
       replace: true,
@@ -43,6 +49,7 @@ export function FleetPage(): ReactNode {
       ) : (
         <Stack data-revision={revision} data-standing={standing.state}>
           <Totals hosts={hosts} usage={usage.data} />
+          <Room />
           <Group>
             <Select
               label="Group by"

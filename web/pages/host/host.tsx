@@ -1,0 +1,97 @@
+// One host: its state, what it has and how much of that is claimed, what it holds.
+
+import { Alert, Button, Group, Stack, Tabs } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { useParams, useSearchParams } from 'react-router';
+import type { Host } from '../../../src/api/resources/host.ts';
+import { hostStateName } from '../../../src/api/resources/host-state.ts';
+import { client } from '../../data/client.ts';
+import { useMay } from '../../data/may.ts';
+import { errorText } from '../../data/session.ts';
+import { useList } from '../../data/use-list.ts';
+import { Page } from '../../parts/page.tsx';
+import { Loading, StandingBanner } from '../../parts/standing.tsx';
+import { StateBadge } from '../../parts/state-badge.tsx';
+import { Text } from '../../parts/text.tsx';
+import { isNamed, ResourceTabs } from '../resource/detail.tsx';
+import { HostFacts } from './facts.tsx';
+import { Held } from './held.tsx';
+import { HostUse } from './use.tsx';
+
+export function HostPage(): ReactNode {
+  const { name = '' } = useParams();
+  const { items, standing, revision, retry } = useList('host');
+  const [search, setSearch] = useSearchParams();
+  const found = items.find(({ metadata }) => isNamed(metadata, { name, project: undefined }));
+  return (
+    <Page title={`Host ${name}`} command={`berth host show ${name}`} actions={found && <Pause host={found} />}>
+      <StandingBanner standing={standing} retry={retry} />
+      {standing.state === 'loading' ? <Loading label={`Loading host ${name}`} /> : null}
+      {found === undefined && standing.state === 'live'
+        ? 'There is no host of this name, or you may not see it.'
+        : null}
+      {found === undefined ? null : (
+        <Stack data-revision={revision} data-standing={standing.state}>
+          <Group>
+            <StateBadge state={hostStateName(found)} />
+          </Group>
+          <Tabs
+            value={search.get('tab') ?? 'overview'}
+            keepMounted={false}
+            onChange={(tab) => setSearch(tab === null || tab === 'overview' ? {} : { tab }, { replace: true })}
+          >
+            <Tabs.List>
+              <Tabs.Tab value="overview">Overview</Tabs.Tab>
+              <Tabs.Tab value="held">What it holds</Tabs.Tab>
+              <Tabs.Tab value="more">YAML and events</Tabs.Tab>
+            </Tabs.List>
+            <Tabs.Panel value="overview" pt="sm">
+              <Stack>
+                <HostUse name={found.metadata.name} />
+                <HostFacts host={found} />
+              </Stack>
+            </Tabs.Panel>
+            <Tabs.Panel value="held" pt="sm">
+              <Held host={found.metadata.name} />
+            </Tabs.Panel>
+            <Tabs.Panel value="more" pt="sm">
+              <ResourceTabs kind="host" resource={found} />
+            </Tabs.Panel>
+          </Tabs>
+        </Stack>
+      )}
+    </Page>
+  );
+}
+
+/** Nothing new is placed on a paused host; what runs there stays. */
+function Pause({ host: { metadata, spec } }: { readonly host: Host }): ReactNode {
+  const may = useMay('drain', 'host');
+  const pause = useMutation({
+    mutationFn: (paused: boolean) =>
+      client.replace('host', metadata.name, {
+        metadata: { labels: metadata.labels, revision: metadata.revision },
+        spec: { ...spec, paused },
+      }),
+  });
+  if (!may) return null;
+  return (
+    <Group gap="xs">
+      <Button
+        size="xs"
+        variant="default"
+        loading={pause.isPending}
+        title={spec.paused ? 'Place new instances here again' : 'Place nothing new here; what runs stays'}
+        onClick={() => pause.mutate(!spec.paused)}
+      >
+        {spec.paused ? 'Resume' : 'Pause'}
+      </Button>
+      {pause.error ? (
+        <Alert color="red" role="alert" p="xs">
+          <Text>{errorText(pause.error)}</Text>
+        </Alert>
+      ) : null}
+    </Group>
+  );
+}
