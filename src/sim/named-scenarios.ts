@@ -19,6 +19,16 @@ const losses: readonly FaultKind[] = [
 const serverFaults: readonly FaultKind[] = ['server-crash', 'server-pause'];
 /** Faults that end guests or hide them. */
 const hostFaults: readonly FaultKind[] = ['agent-crash', 'agent-pause', 'guest-crash', 'host-power-loss', 'partition'];
+/** Faults that end or stop one of the parties of a move. */
+const moving: readonly FaultKind[] = [
+  'agent-crash',
+  'server-crash',
+  'agent-pause',
+  'partition',
+  'agent-stop',
+  'server-pause',
+  'host-power-loss',
+];
 
 const shapes = {
   /** Hosts are lost and come back; exclusive instances ask for self-stop and for a copy elsewhere. */
@@ -51,6 +61,15 @@ const shapes = {
       updates: isCalm ? 'calm' : 'stormy',
     };
   },
+  /** Instances and their volumes move between hosts that crash, freeze and are cut off, at any step of a move. */
+  migrate: (drawn: Scenario): Scenario => ({
+    ...drawn,
+    hosts: [...drawn.hosts, ...drawn.hosts, ...drawn.hosts, ...drawn.hosts].slice(0, Math.max(4, drawn.hosts.length)),
+    faults: moving.map((kind, index) => ({ kind, everyMsMean: 5_000 + 2_000 * index })),
+    limits: {},
+    restored: false,
+    moves: true,
+  }),
 } as const satisfies Record<string, (drawn: Scenario) => Scenario>;
 
 export type ScenarioName = keyof typeof shapes;

@@ -42,6 +42,8 @@ export interface Scenario {
   readonly losesHosts?: true;
   /** Workloads are updated all the time. calm: nothing else goes wrong with hosts and guests. */
   readonly updates?: 'calm' | 'stormy';
+  /** An operator moves instances between hosts. */
+  readonly moves?: true;
   readonly heartbeatMs: number;
   readonly offlineAfterMs: number;
   readonly restartDelayMs: number;

@@ -45,6 +45,7 @@ describe('berth driver ls', () => {
       volumes: false,
       suspends: false,
       runs: false,
+      migrates: false,
       checks: [],
       hosts: [
         { host: 'h1', available: false, reason: 'zoneadm is not installed' },

@@ -107,7 +107,7 @@ class AllocationChecker implements Checker {
   #faultOfVolume({ metadata, spec, status }: Volume): string | undefined {
     const { state } = this.#facts;
     if (status.host === undefined || !state.get('host', `hosts/${status.host}`)) return undefined;
-    const allocation = state.get('allocation', `allocations/${metadata.id}.1`);
+    const allocation = state.get('allocation', `allocations/${metadata.id}.${status.life ?? 1}`);
     const name = `volume ${metadata.name} (${metadata.id})`;
     if (allocation === undefined)
       return metadata.deletionRequestedAtMs === undefined

@@ -16,6 +16,7 @@ import { jobsChecker } from './jobs.ts';
 import { limitsChecker } from './limits.ts';
 import { logsChecker } from './logs.ts';
 import { leftoversChecker } from './leftovers.ts';
+import { migrationsChecker } from './migrations.ts';
 import { messagesChecker } from './messages.ts';
 import { monotonicChecker } from './monotonic.ts';
 import { outsideChecker } from './edges/outside.ts';
@@ -68,4 +69,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   taskMessagesChecker,
   sparesChecker,
   replacementsChecker,
+  migrationsChecker,
 ];

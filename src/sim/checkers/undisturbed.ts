@@ -30,6 +30,7 @@ export function undisturbedChecker({ world }: Facts): Checker {
       (now.spec.powerState === 'stopped' ||
         now.status.phase === 'Exited' ||
         now.status.phase === 'Failed' ||
+        now.status.migration?.step === 'Copying' ||
         mayEndByCheck(now))
     )
       mayStop.add(lifeOf(now));

@@ -67,6 +67,8 @@ class VolumesChecker implements Checker {
   #missing({ metadata, spec, status }: Volume): string | undefined {
     const { state, excused } = this.#facts;
     if (!status.made || status.host === undefined || status.phase === 'Failed') return undefined;
+    // It moved here and its host has not yet put what it received in its place.
+    if ((status.life ?? 1) > 1 && status.report === undefined) return undefined;
     // A volume may be gone before its record is deleted. A backup may have volumes that were deleted since.
     if (metadata.deletionRequestedAtMs !== undefined || this.#restored || excused.host(status.host)) return undefined;
     if (!state.get('host', `hosts/${status.host}`)) return undefined;

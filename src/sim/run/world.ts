@@ -1,6 +1,7 @@
 // The world of a run: everything its phases use, made from one scenario. The parts are made in a fixed order, as each takes its random
 // numbers from the same source.
 
+import { ApiError } from '../../api/errors.ts';
 import type { Buggify } from '../../base/buggify.ts';
 import type { Logger } from '../../base/log.ts';
 import { type Prng, seededPrng } from '../../base/prng.ts';
@@ -291,6 +292,7 @@ export class World {
       machines: this.#edges.machines,
       taskBroker: this.#edges.taskBroker,
       schedule: this.#edges.schedule,
+      ...(this.scenario.moves ? { askHost: (host, path) => this.#askHost(host, path) } : {}),
       onPause: (durationMs) => this.#deafTimes.notePause(durationMs),
       onFlood: (flooded) => this.#deafTimes.noteFlood(flooded),
       onCached: (cached) => this.verdict.onCached(cached),
@@ -306,6 +308,7 @@ export class World {
       seed: this.seed,
       capacity,
       isDead: () => this.dead.has(name),
+      ...(this.scenario.moves ? { moves: true } : {}),
       needsLease: this.scenario.losesHosts && ((id) => this.#needsLease(id)),
       timeline,
       network: this.#network,
@@ -325,6 +328,13 @@ export class World {
     });
   }
 
+  /** Over the connection that its agent holds; it has none while it is down or cut off. */
+  #askHost(name: string, path: string): Promise<Uint8Array> {
+    const host = this.hosts.find((each) => each.name === name);
+    if (host?.up !== true) return Promise.reject(new ApiError('HostUnreachable', `${name} is not connected`));
+    return host.answer(path);
+  }
+
   #needsLease(instanceId: string): boolean {
     for (const { metadata, spec } of this.history.state.list('instance'))
       if (metadata.id === instanceId) return spec.selfStop === true;
@@ -333,7 +343,8 @@ export class World {
 
   #makeWorkload(): Workload {
     // One seed of four has a tenant that keeps volumes, whatever else it draws.
-    const keepsVolumes = this.size === 'small' && seededPrng(this.seed, 'keeps volumes').chance(1, 4);
+    const keepsVolumes =
+      this.scenario.moves === true || (this.size === 'small' && seededPrng(this.seed, 'keeps volumes').chance(1, 4));
     // And one of four a tenant that runs jobs.
     const hasWorkloads = this.size === 'small' && seededPrng(this.seed, 'has workloads').chance(1, 4);
     const runsJobs = this.size === 'small' && seededPrng(this.seed, 'runs jobs').chance(1, 4);
@@ -344,6 +355,7 @@ export class World {
       timeline: this.timeline,
       prng: this.prng.split(),
       ...(keepsVolumes ? { volumePrng: seededPrng(this.seed, 'volumes') } : {}),
+      ...(this.scenario.moves ? { moverPrng: seededPrng(this.seed, 'moves') } : {}),
       ...(hasWorkloads ? { replicaPrng: seededPrng(this.seed, 'replicas') } : {}),
       ...(this.scenario.updates === undefined ? {} : { updatesPrng: seededPrng(this.seed, 'updates') }),
       ...(runsJobs ? { jobPrng: seededPrng(this.seed, 'jobs') } : {}),

@@ -10,6 +10,7 @@ import { Caller, join } from './caller.ts';
 import { drawInstance } from './draw-instance.ts';
 import { InventoryKeeper, type InventoryKeeperOptions } from './inventory-keeper.ts';
 import { JobTenant } from './job-tenant.ts';
+import { Mover } from './mover.ts';
 import { NewsTenant, type NewsTenantOptions } from './news-tenant.ts';
 import { Operator } from './operator.ts';
 import type { WorkloadParts } from './parts.ts';
@@ -41,6 +42,8 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly replicaPrng?: Prng;
   /** The same for tenants that update workloads all the time. */
   readonly updatesPrng?: Prng;
+  /** The same for an operator who moves instances. */
+  readonly moverPrng?: Prng;
   /** The same for the keeper of an inventory. */
   readonly outside?: Omit<InventoryKeeperOptions, 'caller'> & { readonly prng: Prng };
   /** The same for a publisher of requests to /schedule. */
@@ -96,7 +99,8 @@ export class Workload {
     if (this.#options.walledPrng) this.#startWalled(this.#options.walledPrng);
     if (messages) this.#running.push(new RequestPublisher({ ...messages, parts: this.#parts }).run());
     this.#startEdges();
-    const { replicaPrng, updatesPrng } = this.#options;
+    const { replicaPrng, updatesPrng, moverPrng } = this.#options;
+    if (moverPrng) this.#running.push(new Mover(this.#callerOf('mover-1', moverPrng)).run());
     if (replicaPrng) this.#running.push(new ReplicaTenant(this.#callerOf('keeper-2', replicaPrng)).run());
     if (updatesPrng)
       for (let i = 1; i <= updatingTenants; i++)

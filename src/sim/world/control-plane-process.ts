@@ -1,7 +1,7 @@
 // A control plane as a process that starts, dies, stops and starts again: the real one, over a false store, clock and network.
 
 import type { Buggify } from '../../base/buggify.ts';
-import type { Timer } from '../../base/clock.ts';
+import { sleep, type Timer } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { type Prng, seededPrng } from '../../base/prng.ts';
 import { Amqp } from '../../server/intake/amqp/amqp.ts';
@@ -13,6 +13,7 @@ import type { Policy } from '../../core/state/context.ts';
 import { defaultRunLimits, RunFiles } from '../../server/runs/run-files.ts';
 import type { RunStorage } from '../../server/runs/run-storage.ts';
 import { type Server, type ServerParts, startControlPlane } from '../../server/server.ts';
+import type { HostLinks } from '../../server/http/host-links.ts';
 import type { Store } from '../../store/store.ts';
 import type { Cached, ServerLife } from '../checkers/checker.ts';
 import type { FalseLink } from './broker/false-link.ts';
@@ -52,6 +53,8 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly machines: FalseMachines | undefined;
   /** Of requests to /schedule. */
   readonly schedule: Required<Pick<ServerParts, 'scheduleTtlMs' | 'scheduleWhenFull'>>;
+  /** Asks an agent for something, as over the connection that it holds. Absent: there are no such connections. */
+  readonly askHost?: (host: string, path: string) => Promise<Uint8Array>;
   readonly onPause: (durationMs: number) => void;
   readonly onFlood: (flooded: boolean) => void;
   /** Called when its cache has a new value of a key. */
@@ -191,7 +194,7 @@ export class ControlPlaneProcess {
   }
 
   #startServer({ id, clock }: Life): Promise<Server> {
-    const { seed, log, policy, buggify, checkWatches, receivers, nodes, machines, schedule } = this.#options;
+    const { seed, log, policy, buggify, checkWatches, receivers, nodes, machines, schedule, askHost } = this.#options;
     const prng = seededPrng(seed, id);
     const tokens = seededPrng(seed, `tokens of ${id}`);
     const store = new SimStore({ ...this.#options, clock, prng: prng.split(), parted: () => this.#parted });
@@ -203,7 +206,7 @@ export class ControlPlaneProcess {
       log: log.with({ process: id }),
       policy,
       buggify,
-      links: { get: noLine, open: noLine },
+      links: { get: askHost === undefined ? noLine : lineOf(clock, askHost), open: noLine },
       ...(receivers === undefined ? {} : { post: receivers.postFor(clock) }),
       ...(machines === undefined ? {} : { spares: machines.meansFor(clock) }),
       ...(nodes === undefined ? {} : { fetch: nodes.fetchFor(clock) }),
@@ -226,6 +229,22 @@ function connect(life: Life, broker: SimBroker): FalseLink {
 
 function drawBytes(prng: Prng, length: number): Uint8Array {
   return Uint8Array.from({ length }, () => prng.below(256));
+}
+
+/** Milliseconds, one way. */
+const lineMs = 5;
+
+function lineOf(clock: ProcessClock, ask: NonNullable<ControlPlaneOptions['askHost']>): HostLinks['get'] {
+  return async (host, path) => {
+    await sleep(clock, lineMs);
+    const bytes = await ask(host, path);
+    await sleep(clock, lineMs);
+    return { headers: {}, body: onePiece(bytes) };
+  };
+}
+
+async function* onePiece(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }
 
 const noLine = (host: string): Promise<never> =>

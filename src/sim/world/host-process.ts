@@ -10,6 +10,8 @@ import { type DiskCalls, ledgerFileAt } from '../../agent/ledger/ledger-file.ts'
 import type { FakeWorld } from '../../agent/drivers/fake/world.ts';
 import { createMemoryRunFiles, readMemoryDisk, type RunMemory } from '../../agent/runner/files/memory-run-files.ts';
 import { createMemoryVolumeFiles } from '../../agent/volumes/files/memory-volume-files.ts';
+import { createMemoryIncomingFiles, type IncomingMemory } from '../../agent/migration/memory-incoming-files.ts';
+import { ApiError } from '../../api/errors.ts';
 import type { AssignmentEvent } from '../../api/agent-protocol.ts';
 import { type Client, createClient } from '../../api/client/client.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
@@ -41,6 +43,8 @@ export interface HostOptions {
   readonly clockFaults: ClockFaults;
   /** The machine has a watchdog device; the ids are of instances. Absent: it has none. */
   readonly needsLease?: ((instanceId: string) => boolean) | undefined;
+  /** Guests can move to and from it. */
+  readonly moves?: true;
   /** Its power is off for good. */
   readonly isDead: () => boolean;
   /** Makes a check for one stream of assignments; the check is called with each event as the agent gets it. */
@@ -63,6 +67,7 @@ export class HostProcess {
   /** By the folder of the run. */
   readonly #commits = new Map<string, string>();
   readonly #watchdog: SimWatchdog | undefined;
+  readonly #incoming: IncomingMemory = new Map();
   #starts = 0;
   #boots = 1;
   #life: { readonly peer: Peer; readonly agent: Agent } | undefined;
@@ -129,6 +134,20 @@ export class HostProcess {
     this.#options.disk.losePower();
   }
 
+  /** What its agent answers on the connection that it holds. */
+  async answer(path: string): Promise<Uint8Array> {
+    const life = this.#life;
+    const [, instanceId = '', id = '', name] = /^\/guests\/(\w+)\/moves\/(\w+)(?:\/(\w+))?/.exec(path) ?? [];
+    if (life === undefined) throw new ApiError('HostUnreachable', `${this.name} is not connected`);
+    await sleep(life.peer.clock, 1); // a paused agent answers later, and a dead one never
+    const { outgoing } = life.agent;
+    if (name === undefined)
+      return new TextEncoder().encode(JSON.stringify(await outgoing.manifest({ instanceId, id })));
+    const query = new URL(path, 'http://agent').searchParams;
+    const [offset, length] = [Number(query.get('offset')), Number(query.get('length'))];
+    return outgoing.read({ instanceId, id }, { name, offset, length });
+  }
+
   pause(durationMs: number): void {
     this.#life?.peer.clock.pause(durationMs);
   }
@@ -172,6 +191,9 @@ export class HostProcess {
         holders: (volumeId) => world.volumeUsers(name, volumeId).length,
         beforeChange: () => sleep(clock, 0), // a dead agent changes nothing
       }),
+      ...(this.#options.moves
+        ? { incomingFiles: createMemoryIncomingFiles(this.#incoming, () => sleep(clock, 0)) }
+        : {}),
       measure: this.#measured(),
       ...(this.#watchdog ? { watchdog: this.#watchdog.device(() => clock.monotonicMs()) } : {}),
       clock,

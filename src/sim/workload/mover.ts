@@ -1,0 +1,45 @@
+// The mover: an operator who moves instances between hosts, and at times thinks better of it.
+
+import { ApiError } from '../../api/errors.ts';
+import { type Caller, pickOne, textOf } from './caller.ts';
+
+export class Mover {
+  readonly #caller: Caller;
+
+  constructor(caller: Caller) {
+    this.#caller = caller;
+  }
+
+  async run(): Promise<void> {
+    const { prng, parts } = this.#caller;
+    while (await this.#caller.nextTurn(4 * parts.scenario.betweenCallsMsMean)) {
+      const found = await this.#caller.insist((client) => client.list('instance'));
+      if (found instanceof ApiError) continue;
+      const instance = pickOne(found.items, prng);
+      if (instance === undefined) continue;
+      const { id, project } = instance.metadata;
+      if (instance.status.migration !== undefined && prng.chance(1, 4)) await this.#cancel(id, project);
+      else await this.#move(id, project);
+    }
+  }
+
+  async #move(id: string, project: string): Promise<void> {
+    const shown = await this.#caller.insist((client) => client.migrateInstance(id, { project }));
+    if (shown instanceof ApiError || shown.plan === undefined) return;
+    if (shown.plan.obstacles.length > 0) return;
+    const body = { apply: shown.plan.hash };
+    const answer = await this.#caller.insist((client) => client.migrateInstance(id, { project }, body));
+    this.#note(`move ${id} to ${shown.plan.to}`, answer);
+  }
+
+  async #cancel(id: string, project: string): Promise<void> {
+    const answer = await this.#caller.insist((client) => client.cancelMigration(id, { project }));
+    this.#note(`stay ${id}`, answer);
+  }
+
+  #note(what: string, answer: unknown): void {
+    const { parts } = this.#caller;
+    this.#caller.trace(() => `${what} -> ${answer instanceof ApiError ? textOf(answer) : 'done'}`);
+    if (!(answer instanceof ApiError)) parts.tally.hit(`migration-${what.split(' ', 1)[0]}`);
+  }
+}
