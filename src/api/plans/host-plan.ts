@@ -30,10 +30,10 @@ export const DrainOptions = Type.Object(
 export type DrainOptions = Static<typeof DrainOptions>;
 
 /**
- * replace: its workload creates another copy, then it is removed. ends: it ends by itself. stop: it is stopped, and its disk stays. restart:
+ * replace: its workload creates another copy, then it is removed. move: it is stopped, its disk is copied, and it starts elsewhere. ends: it ends by itself. stop: it is stopped, and its disk stays. restart:
  * it starts elsewhere, with a fresh disk. fails: it is lost. rests: nothing runs, and its disk stays. stays: it cannot leave.
  */
-export const guestActions = ['replace', 'ends', 'stop', 'restart', 'fails', 'rests', 'stays'] as const;
+export const guestActions = ['replace', 'move', 'ends', 'stop', 'restart', 'fails', 'rests', 'stays'] as const;
 
 export const PlanReason = Type.Object({ code: Type.String(), message: Type.String() }, closed);
 export type PlanReason = Static<typeof PlanReason>;

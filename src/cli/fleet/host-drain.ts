@@ -177,6 +177,7 @@ export const planColumns: readonly Column<PlannedGuest>[] = [
 
 const actionWords: Readonly<Record<PlannedGuest['action'], string>> = {
   replace: 'replaced',
+  move: 'moved cold',
   ends: 'ends itself',
   stop: 'stopped',
   restart: 'starts again',

@@ -8,6 +8,7 @@ import { ApiError } from '../../api/errors.ts';
 import type { PlannedGuest } from '../../api/plans/host-plan.ts';
 import type { Host } from '../../api/resources/host.ts';
 import type { Instance } from '../../api/resources/instance.ts';
+import { beginMigration } from '../operations/instances/migrate.ts';
 import { deleteInstance, replaceInstance } from '../operations/instance.ts';
 import { planKeptMs } from '../plans/drain.ts';
 import { hostOpened } from '../plans/closing.ts';
@@ -84,7 +85,7 @@ const removed = ({ key, revision }: Entry<HostPlanRecord>): Plan => ({
 function step(snapshot: Snapshot, entry: Entry<HostPlanRecord>, ctx: Context): Plan {
   const { value } = entry;
   const guests = value.guests.map((guest) =>
-    isGone(snapshot, value.host, guest) ? { ...guest, progress: done } : guest,
+    isGone(snapshot, value.host, guest) ? { ...guest, progress: done } : (stayed(snapshot, guest) ?? guest),
   );
   const leftMs = (value.deadlineAtMs ?? 0) - ctx.nowMs;
   if (leftMs <= 0) return atDeadline(snapshot, entry, guests, ctx);
@@ -105,7 +106,7 @@ function step(snapshot: Snapshot, entry: Entry<HostPlanRecord>, ctx: Context): P
 const done = 'done' as const;
 
 function isNext({ progress, action }: PlannedGuest): boolean {
-  return progress === 'waiting' && (action === 'replace' || action === 'stop');
+  return progress === 'waiting' && (action === 'replace' || action === 'move' || action === 'stop');
 }
 
 /** It is not on the host, or it is and nothing of it runs. */
@@ -126,7 +127,12 @@ function begin(snapshot: Snapshot, guest: PlannedGuest, ctx: Context): Begun {
   const instance = snapshot.instanceById(guest.id);
   if (!instance) return { guest: { ...guest, progress: done }, changes: [] };
   try {
-    const changes = guest.action === 'stop' ? stopped(snapshot, instance.value, ctx) : evicted(instance);
+    const changes =
+      guest.action === 'stop'
+        ? stopped(snapshot, instance.value, ctx)
+        : guest.action === 'move'
+          ? moved(snapshot, instance.value, guest, ctx)
+          : evicted(instance);
     return { guest: { ...guest, progress: 'leaving' }, changes };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
@@ -138,6 +144,25 @@ function stopped(snapshot: Snapshot, { metadata, spec }: Instance, ctx: Context)
   const { project, name, labels } = metadata;
   return replaceInstance(snapshot, { project, name, labels, spec: { ...spec, powerState: 'stopped' } }, ctx).plan
     .changes;
+}
+
+/** To the host of the plan, if it still takes it. */
+function moved(
+  snapshot: Snapshot,
+  { metadata: { project, name } }: Instance,
+  { target }: PlannedGuest,
+  ctx: Context,
+): readonly Change[] {
+  const options = target === undefined ? {} : { to: target };
+  return beginMigration(snapshot, { project, name, options }, ctx).plan.changes;
+}
+
+/** Its move has come to nothing. */
+function stayed(snapshot: Snapshot, guest: PlannedGuest): PlannedGuest | undefined {
+  if (guest.action !== 'move' || guest.progress !== 'leaving') return undefined;
+  const migration = snapshot.instanceById(guest.id)?.value.status.migration;
+  if (migration?.step !== 'Failed' && migration?.step !== 'Cancelled') return undefined;
+  return { ...guest, progress: 'failed', message: migration.message ?? 'its move was cancelled' };
 }
 
 /** Its workload replaces it, within what may be missing. */

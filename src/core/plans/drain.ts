@@ -76,6 +76,7 @@ export function guestsOfPlan(
 
 const actionOrder: readonly PlannedGuest['action'][] = [
   'replace',
+  'move',
   'restart',
   'ends',
   'stop',

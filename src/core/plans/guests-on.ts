@@ -5,6 +5,8 @@ import { isToRestart } from '../../api/instances/restart-rule.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { holdsOnlyDisk } from '../ledger/ledger.ts';
+import { migrationRequest } from '../migrations/migration-request.ts';
+import { obstaclesToMigrate } from '../migrations/obstacles.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { keys } from '../state/keys.ts';
 import type { Allocation } from '../state/records.ts';
@@ -78,7 +80,9 @@ function instanceFound(snapshot: Snapshot, instance: Instance, allocation: Alloc
   const decided =
     asked.verb === 'drain' ? whenDrained(snapshot, instance, allocation, asked) : whenGone(snapshot, instance);
   const { mover, ...guest } = decided;
-  const moving = mover && { instance, request: requestOf(snapshot, instance), ...mover };
+  const request =
+    decided.action === 'move' ? migrationRequest(snapshot, instance, allocation.driver) : requestOf(snapshot, instance);
+  const moving = mover && { instance, request, ...mover };
   return { guest: { ...base, ...guest }, ...(moving ? { mover: moving } : {}) };
 }
 
@@ -96,15 +100,19 @@ function whenDrained(snapshot: Snapshot, instance: Instance, allocation: Allocat
     return { action: 'ends', reasons: [reason], ...(atMs === undefined ? {} : { endsAtMs: atMs }) };
   }
   const workload = workloadOf(snapshot, instance);
-  const obstacles = workload ? obstaclesToReplace(instance, workload) : obstaclesToMove(snapshot, instance);
+  const obstacles = workload ? obstaclesToReplace(instance, workload) : obstaclesToMigrate(snapshot, instance);
   if (obstacles.length > 0) return { action: options.stopOthers ? 'stop' : 'stays', reasons: obstacles };
-  const message = workload?.perHost
+  if (!workload) {
+    const message = 'it is stopped, copied and started there';
+    return { action: 'move', reasons: [{ code: 'Cold', message }], mover: { last: false, elsewhere: 'stays' } };
+  }
+  const message = workload.perHost
     ? `workload ${workload.name} has one copy per host`
-    : `workload ${workload?.name} creates another copy`;
+    : `workload ${workload.name} creates another copy`;
   return {
     action: 'replace',
-    reasons: [{ code: workload?.perHost ? 'PerHost' : 'Workload', message }],
-    mover: { last: workload?.perHost === true, elsewhere: 'stays' },
+    reasons: [{ code: workload.perHost ? 'PerHost' : 'Workload', message }],
+    mover: { last: workload.perHost, elsewhere: 'stays' },
   };
 }
 
@@ -162,19 +170,6 @@ function obstaclesToReplace(
       code: 'WorkloadPaused',
       message: `its workload replaces nothing while it is paused: "berth workload resume ${workload.name}"`,
     });
-  return reasons;
-}
-
-/** Never empty: the disk of an instance cannot be copied to another host yet. */
-function obstaclesToMove(snapshot: Snapshot, { metadata, spec }: Instance): PlanReason[] {
-  const reasons: PlanReason[] = [];
-  for (const { name } of spec.volumes ?? []) {
-    const volume = snapshot.get('volume', keys.volume(metadata.project, name))?.value;
-    if (volume?.status.host !== undefined)
-      reasons.push({ code: 'LocalVolume', message: `volume ${name} stays with its host` });
-  }
-  if (spec.gpus !== undefined) reasons.push({ code: 'HostDevice', message: 'it has a device of its host' });
-  reasons.push({ code: 'LocalDisk', message: 'its disk cannot be copied to another host' });
   return reasons;
 }
 
