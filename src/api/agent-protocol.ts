@@ -223,6 +223,9 @@ export const Assignment = Type.Object(
 );
 export type Assignment = Static<typeof Assignment>;
 
+/** Grows when the volume moves to another host, so that one that comes back is told from the one that left. */
+const life = Type.Optional(Type.Integer({ minimum: 2, description: 'absent: 1' }));
+
 /**
  * The whole desired state of one volume on this host. `absent`: delete it once no guest uses it, then report it absent.
  * `kept`: create and delete nothing, and report what exists.
@@ -243,6 +246,7 @@ export const VolumeAssignment = Type.Object(
     source: Type.Optional(Type.Object({ volumeId: VolumeId, snapshot: Type.String() }, closed)),
     /** It has existed here: if it is missing now, its data is lost, and an empty one in its place would hide that. */
     made: Type.Boolean(),
+    life,
   },
   closed,
 );
@@ -270,7 +274,7 @@ export const AssignmentEvent = Type.Union([
     closed,
   ),
   Type.Object({ type: Type.Literal('put-volume'), revision: Type.Integer(), volume: VolumeAssignment }, closed),
-  Type.Object({ type: Type.Literal('drop-volume'), revision: Type.Integer(), volumeId: VolumeId }, closed),
+  Type.Object({ type: Type.Literal('drop-volume'), revision: Type.Integer(), volumeId: VolumeId, life }, closed),
   Type.Object({ type: Type.Literal('ping'), revision: Type.Integer() }, closed),
 ]);
 export type AssignmentEvent = Static<typeof AssignmentEvent>;

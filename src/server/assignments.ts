@@ -130,9 +130,15 @@ export class Assignments {
           };
       } else if (before) {
         stream.sent.delete(key);
-        if ('volume' in before)
-          yield { type: 'drop-volume', revision: newestRevision, volumeId: before.volume.volumeId };
-        else {
+        if ('volume' in before) {
+          const { volumeId, life } = before.volume;
+          yield {
+            type: 'drop-volume',
+            revision: newestRevision,
+            volumeId,
+            ...(life === undefined ? {} : { life }),
+          };
+        } else {
           const { instanceId, incarnation } = before.assignment;
           yield { type: 'drop', revision: newestRevision, instanceId, incarnation };
         }

@@ -155,15 +155,16 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
 
   const putVolume = (assignment: VolumeAssignment): boolean => {
     const known = volumes.get(assignment.volumeId);
-    if (known !== undefined && known.assignment.revision >= assignment.revision) return false;
-    if (dropped.has(assignment.volumeId)) return false;
-    volumes.set(assignment.volumeId, { ...known, assignment });
+    const sameLife = known?.assignment.life === assignment.life;
+    if (sameLife && known !== undefined && known.assignment.revision >= assignment.revision) return false;
+    if (dropped.has(nameOfVolume(assignment))) return false;
+    volumes.set(assignment.volumeId, sameLife ? { ...known, assignment } : { assignment });
     return true;
   };
 
-  const dropVolume = (volumeId: string): boolean => {
-    rememberDropped(volumeId);
-    return volumes.delete(volumeId);
+  const dropVolume = (gone: VolumeLife): boolean => {
+    rememberDropped(nameOfVolume(gone));
+    return volumes.get(gone.volumeId)?.assignment.life === gone.life && volumes.delete(gone.volumeId);
   };
 
   const drop = (gone: { readonly instanceId: string; readonly incarnation: number }): boolean => {
@@ -217,7 +218,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
       case 'put-volume':
         return ofVolume(putVolume(event.volume), event.volume.volumeId);
       case 'drop-volume':
-        return ofVolume(dropVolume(event.volumeId), event.volumeId);
+        return ofVolume(dropVolume(event), event.volumeId);
     }
   };
 
@@ -316,6 +317,12 @@ function withAssignment(known: LedgerEntry | undefined, assignment: Assignment):
     ...(known?.failure !== undefined && sameOrder ? { failure: known.failure } : {}),
     ...(known?.checks === undefined ? {} : { checks: known.checks }),
   };
+}
+
+type VolumeLife = Pick<VolumeAssignment, 'volumeId' | 'life'>;
+
+function nameOfVolume({ volumeId, life = 1 }: VolumeLife): string {
+  return `${volumeId}/${life}`;
 }
 
 function nameOf({ instanceId, incarnation }: { readonly instanceId: string; readonly incarnation: number }): string {

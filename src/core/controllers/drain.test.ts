@@ -98,7 +98,7 @@ describe('the drain of a host', () => {
     const { hash } = world.plan();
     world.instance('two', on('a'));
     const before = world.cache.revision;
-    expect(() => world.apply({}, hash)).toThrow('instance default/two is new here: stays (LocalDisk)');
+    expect(() => world.apply({}, hash)).toThrow('instance default/two is new here: stays (NoHost)');
     expect(world.cache.revision).toBe(before);
   });
 

@@ -6,6 +6,7 @@ import { bind } from '../controllers/bind.ts';
 import { requestOf } from '../scheduler/request.ts';
 import { schedule } from '../scheduler/schedule.ts';
 import type { Cache } from '../state/cache.ts';
+import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
 import { addRecord, commitPlan, testContext, testFleet, testInstance, testVolume } from '../testing.ts';
 import { planHost } from './drain.ts';
@@ -21,30 +22,47 @@ function place(cache: Cache, name: string, spec: Partial<InstanceSpec> = {}, met
   const placed = schedule(cache, request);
   if (!placed.placed) throw new Error(`${name} fits nowhere`);
   commitPlan(cache, bind(cache, [{ instance, request, placed }], {}, ctx));
+  const bound = cache.get('instance', instance.key);
+  if (bound) commitPlan(cache, { changes: [instanceStatusChange(bound, { ...bound.value.status, phase: 'Running' })] });
 }
 
+/** It is placed there first, as the host is named. */
 const on = (host: string): Partial<InstanceSpec> => ({ placement: { hostLabels: { host } } });
-const three = { a: { labels: { host: 'a' } }, b: { labels: { host: 'b' } }, c: { labels: { host: 'c' } } };
+const status = { drivers: [{ name: 'fake', available: true, offers: ['migration' as const] }] };
+const three = {
+  a: { labels: { host: 'a' }, status },
+  b: { labels: { host: 'b' }, status },
+  c: { labels: { host: 'c' }, status },
+};
 
 describe('what happens to each instance of a drained host', () => {
   const rows: readonly [string, Partial<InstanceSpec>, Partial<DrainOptions>, string, string[]][] = [
-    ['one that nothing replaces stays', {}, {}, 'stays', ['LocalDisk']],
-    ['the same is stopped when that is allowed', {}, { stopOthers: true }, 'stop', ['LocalDisk']],
+    ['one that runs moves', { placement: {} }, {}, 'move', ['Cold']],
+    ['one that no other host takes stays', {}, {}, 'stays', ['NoHost']],
+    ['one that cannot move stays', { powerState: 'suspended' }, {}, 'stays', ['Suspended']],
+    [
+      'the same is stopped when that is allowed',
+      { powerState: 'suspended' },
+      { stopOthers: true },
+      'stop',
+      ['Suspended'],
+    ],
     ['one with a lifetime ends', { ttlMs: 60_000 }, {}, 'ends', ['Expires']],
   ];
   it.each(rows)('%s', (_name, spec, changed, action, codes) => {
     const cache = testFleet(three);
-    place(cache, 'web', { ...spec, ...on('a') });
+    place(cache, 'web', { ...on('a'), ...spec });
     const { guests } = planHost(cache, { verb: 'drain', host: 'a', options: { ...options, ...changed } }, ctx);
     expect(guests.map((guest) => [guest.action, guest.reasons.map(({ code }) => code)])).toEqual([[action, codes]]);
   });
 
   it('names every obstacle at once', () => {
     const cache = testFleet(three);
-    addRecord(cache, testVolume('data', {}, { host: 'a', phase: 'Ready' }));
-    place(cache, 'db', { ...on('a'), volumes: [{ name: 'data' }] });
+    const { id } = testInstance('db').metadata;
+    addRecord(cache, testVolume('data', {}, { host: 'a', phase: 'Creating', attachedTo: { instance: 'db', id } }));
+    place(cache, 'db', { ...on('a'), powerState: 'suspended', volumes: [{ name: 'data' }] });
     const [guest] = planHost(cache, { verb: 'drain', host: 'a', options }, ctx).guests;
-    expect(guest?.reasons.map(({ code }) => code)).toEqual(['LocalVolume', 'LocalDisk']);
+    expect(guest?.reasons.map(({ code }) => code)).toEqual(['Suspended', 'VolumeBusy']);
   });
 });
 

@@ -143,7 +143,10 @@ function withoutTarget(
   { stopOthers }: DrainOptions,
   why: () => string,
 ): PlannedGuest {
-  const reasons = [...guest.reasons, { code: 'NoHost', message: `no other host takes it: ${why()}` }];
+  const reasons = [
+    ...(guest.action === 'move' ? [] : guest.reasons),
+    { code: 'NoHost', message: `no other host takes it: ${why()}` },
+  ];
   if (elsewhere === 'waits') return { ...guest, reasons }; // its host is gone: it waits for room
   return { ...guest, action: stopOthers ? 'stop' : 'stays', reasons };
 }

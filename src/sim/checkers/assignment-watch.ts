@@ -114,6 +114,6 @@ function keyOf({ instanceId, incarnation }: { readonly instanceId: string; reado
   return `allocations/${instanceId}.${incarnation}`;
 }
 
-function keyOfVolume({ volumeId }: { readonly volumeId: string }): string {
-  return `allocations/${volumeId}.1`;
+function keyOfVolume({ volumeId, life = 1 }: { readonly volumeId: string; readonly life?: number }): string {
+  return `allocations/${volumeId}.${life}`;
 }

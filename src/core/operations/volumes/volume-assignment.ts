@@ -40,6 +40,7 @@ export function volumeAssignmentOf(
     snapshots: spec === undefined || heldGiB(spec) > held ? [] : spec.snapshots,
     ...(spec?.source && source ? { source: { volumeId: source.metadata.id, snapshot: spec.source.snapshot } } : {}),
     made: current?.value.status.made ?? true,
+    ...(consumer.incarnation === 1 ? {} : { life: consumer.incarnation }),
   };
 }
 
