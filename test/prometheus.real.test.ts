@@ -110,7 +110,10 @@ describe.skipIf(missing !== undefined)(`Prometheus${missing ? ` (${missing})` : 
     let count = 0;
     const { revision } = await fleet.client.list('host');
     const watched = new AbortController();
-    const watching = Array.fromAsync(fleet.client.watch('host', { revision }, watched.signal)).catch(() => undefined);
+    const watch = async (): Promise<void> => {
+      for await (const _ of fleet.client.watch('host', { revision }, watched.signal));
+    };
+    const watching = watch().catch(() => undefined);
     await expect
       .poll(
         async () => {

@@ -21,7 +21,7 @@ export function readPage(source: string, markdown: string): DocsPage {
   const slugs = new Slugs();
   const sections: { anchor: string; title: string; text: string }[] = [];
   const links: string[] = [];
-  marked.walkTokens(tokens, (token) => {
+  void marked.walkTokens(tokens, (token) => {
     if (token.type === 'link') links.push(String(token['href']));
   });
   for (const token of tokens as MarkedToken[]) {
