@@ -22,6 +22,8 @@ import { createMemoryRunFiles, readMemoryDisk, type RunMemory } from './runner/f
 import type { RunParts } from './runner/runs.ts';
 import { createFakeDriver } from './drivers/fake/driver.ts';
 import { createFakeWorld } from './drivers/fake/world.ts';
+import { createMemoryIncomingFiles, type IncomingMemory } from './migration/memory-incoming-files.ts';
+import type { MoveSource } from './migration/moves.ts';
 import type { LedgerFile } from './ledger/ledger.ts';
 import { createMemoryVolumeFiles } from './volumes/files/memory-volume-files.ts';
 
@@ -311,6 +313,10 @@ export function makeHost() {
     /** Throws where a change of a volume is to fail. */
     volumeTrouble: async (): Promise<void> => {},
     disk: world.volumeDisk(hostName),
+    /** Files of guests that move here; they survive an agent. */
+    incoming: new Map() as IncomingMemory,
+    /** Another host, whose guests move here. */
+    moveSource: undefined as MoveSource | undefined,
     /** The files of runs; they survive an agent. */
     runMemory: new Map() as RunMemory,
     fetchRepository: undefined as RunParts['fetchRepository'],
@@ -352,6 +358,8 @@ export function makeHost() {
               }),
             }
           : {}),
+        incomingFiles: createMemoryIncomingFiles(host.incoming),
+        ...(host.moveSource === undefined ? {} : { moveSource: host.moveSource }),
         runs: {
           files: createMemoryRunFiles(host.runMemory),
           randomSecret: (length) => Buffer.from(Array.from({ length }, () => prng.below(256))),
