@@ -30,6 +30,16 @@ const moving: readonly FaultKind[] = [
   'host-power-loss',
 ];
 
+/** Between any two steps of a drain a server may end, another may lead, and the host may be lost. */
+const besideDrains: readonly FaultKind[] = [
+  'server-crash',
+  'server-pause',
+  'agent-crash',
+  'agent-pause',
+  'host-power-loss',
+  'partition',
+];
+
 const shapes = {
   /** Hosts are lost and come back; exclusive instances ask for self-stop and for a copy elsewhere. */
   'host-loss': (drawn: Scenario): Scenario => ({
@@ -69,6 +79,17 @@ const shapes = {
     limits: {},
     restored: false,
     moves: true,
+  }),
+  /** Hosts are drained while servers, agents and hosts fail. */
+  drain: (drawn: Scenario): Scenario => ({
+    ...drawn,
+    hosts: [...drawn.hosts, ...drawn.hosts, ...drawn.hosts].slice(0, Math.max(3, drawn.hosts.length)),
+    controlPlanes: Math.max(2, drawn.controlPlanes),
+    instancesMax: Math.max(12, drawn.instancesMax),
+    stormMs: 120_000,
+    faults: besideDrains.map((kind, index) => ({ kind, everyMsMean: 10_000 + 3_000 * index })),
+    restored: false,
+    drainsHosts: true,
   }),
 } as const satisfies Record<string, (drawn: Scenario) => Scenario>;
 

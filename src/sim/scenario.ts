@@ -44,6 +44,8 @@ export interface Scenario {
   readonly updates?: 'calm' | 'stormy';
   /** An operator moves instances between hosts. */
   readonly moves?: true;
+  /** An operator drains hosts, and there is a workload to be replaced. */
+  readonly drainsHosts?: true;
   readonly heartbeatMs: number;
   readonly offlineAfterMs: number;
   readonly restartDelayMs: number;

@@ -9,6 +9,7 @@ import type { Checker, Facts } from './checker.ts';
 import { copiesChecker } from './copies.ts';
 import { deliveriesChecker } from './edges/deliveries.ts';
 import { diskHeldChecker } from './disk-held.ts';
+import { drainsChecker } from './plans/drains.ts';
 import { dueChecker } from './due.ts';
 import { eligibleChecker } from './eligible.ts';
 import { idempotencyChecker } from './idempotency.ts';
@@ -60,6 +61,7 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   volumesChecker,
   workloadsChecker,
   updatesChecker,
+  drainsChecker,
   jobsChecker,
   messagesChecker,
   logsChecker,

@@ -346,7 +346,9 @@ export class World {
     const keepsVolumes =
       this.scenario.moves === true || (this.size === 'small' && seededPrng(this.seed, 'keeps volumes').chance(1, 4));
     // And one of four a tenant that runs jobs.
-    const hasWorkloads = this.size === 'small' && seededPrng(this.seed, 'has workloads').chance(1, 4);
+    const hasWorkloads =
+      this.scenario.drainsHosts === true ||
+      (this.size === 'small' && seededPrng(this.seed, 'has workloads').chance(1, 4));
     const runsJobs = this.size === 'small' && seededPrng(this.seed, 'runs jobs').chance(1, 4);
     // And one of four a tenant whose token is of one project.
     const isWalled = this.size === 'small' && seededPrng(this.seed, 'is walled').chance(1, 4);
@@ -356,6 +358,9 @@ export class World {
       prng: this.prng.split(),
       ...(keepsVolumes ? { volumePrng: seededPrng(this.seed, 'volumes') } : {}),
       ...(this.scenario.moves ? { moverPrng: seededPrng(this.seed, 'moves') } : {}),
+      ...(this.scenario.drainsHosts
+        ? { drains: { prng: seededPrng(this.seed, 'drains'), hosts: this.hosts.map(({ name }) => name) } }
+        : {}),
       ...(hasWorkloads ? { replicaPrng: seededPrng(this.seed, 'replicas') } : {}),
       ...(this.scenario.updates === undefined ? {} : { updatesPrng: seededPrng(this.seed, 'updates') }),
       ...(runsJobs ? { jobPrng: seededPrng(this.seed, 'jobs') } : {}),

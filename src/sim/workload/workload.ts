@@ -8,6 +8,7 @@ import { keyLabel } from '../intents.ts';
 import { drawPlacement } from '../rules.ts';
 import { Caller, join } from './caller.ts';
 import { drawInstance } from './draw-instance.ts';
+import { DrainTenant } from './drain-tenant.ts';
 import { InventoryKeeper, type InventoryKeeperOptions } from './inventory-keeper.ts';
 import { JobTenant } from './job-tenant.ts';
 import { Mover } from './mover.ts';
@@ -44,6 +45,8 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly updatesPrng?: Prng;
   /** The same for an operator who moves instances. */
   readonly moverPrng?: Prng;
+  /** The same for an operator who drains hosts. */
+  readonly drains?: { readonly prng: Prng; readonly hosts: readonly string[] };
   /** The same for the keeper of an inventory. */
   readonly outside?: Omit<InventoryKeeperOptions, 'caller'> & { readonly prng: Prng };
   /** The same for a publisher of requests to /schedule. */
@@ -99,8 +102,9 @@ export class Workload {
     if (this.#options.walledPrng) this.#startWalled(this.#options.walledPrng);
     if (messages) this.#running.push(new RequestPublisher({ ...messages, parts: this.#parts }).run());
     this.#startEdges();
-    const { replicaPrng, updatesPrng, moverPrng } = this.#options;
+    const { replicaPrng, updatesPrng, moverPrng, drains } = this.#options;
     if (moverPrng) this.#running.push(new Mover(this.#callerOf('mover-1', moverPrng)).run());
+    if (drains) this.#running.push(new DrainTenant(this.#callerOf('drainer-1', drains.prng), drains.hosts).run());
     if (replicaPrng) this.#running.push(new ReplicaTenant(this.#callerOf('keeper-2', replicaPrng)).run());
     if (updatesPrng)
       for (let i = 1; i <= updatingTenants; i++)
