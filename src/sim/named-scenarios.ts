@@ -63,6 +63,7 @@ const shapes = {
       tenants: 1,
       instancesMax: 5,
       stormMs: 120_000,
+      betweenCallsMsMean: Math.max(300, drawn.betweenCallsMsMean),
       faults: kinds.map((kind, index) => ({ kind, everyMsMean: 12_000 + 3_000 * index })),
       unusual: isCalm ? new Map() : drawn.unusual,
       limits: {},

@@ -74,8 +74,9 @@ class AcceptedChecker implements Checker {
 
   #faultOfEvent({ before, after }: RecordEvent): string | undefined {
     if (before?.kind !== 'instance') return undefined;
-    // Those of jobs and workloads are removed by Berth itself: checkers/jobs.ts, checkers/workloads/.
+    // Those of jobs, workloads and warm pools are removed by Berth itself: checkers/jobs.ts, checkers/workloads/.
     if (before.metadata.labels[jobLabel] !== undefined || before.status.workload !== undefined) return undefined;
+    if (before.status.warmPool !== undefined) return undefined;
     const { deletesAsked } = this.#facts.intents;
     const { id, name } = before.metadata;
     const same = after?.kind === 'instance' && after.metadata.id === id ? after : undefined;

@@ -32,6 +32,7 @@ import { silenceChecker } from './silence.ts';
 import { sparesChecker } from './edges/spares.ts';
 import { taskMessagesChecker } from './edges/task-messages.ts';
 import { toldStartChecker } from './told-start.ts';
+import { warmPoolsChecker } from './workloads/warm-pools.ts';
 import { updatesChecker } from './workloads/updates.ts';
 import { undisturbedChecker } from './undisturbed.ts';
 import { volumesChecker } from './volumes.ts';
@@ -62,6 +63,7 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   workloadsChecker,
   updatesChecker,
   drainsChecker,
+  warmPoolsChecker,
   jobsChecker,
   messagesChecker,
   logsChecker,

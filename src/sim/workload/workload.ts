@@ -25,6 +25,7 @@ import { TaskTenant } from './task-tenant.ts';
 import { Tenant } from './tenant.ts';
 import { VolumeTenant } from './volume-tenant.ts';
 import { WalledTenant, walledProject } from './walled-tenant.ts';
+import { WarmTenant } from './warm-tenant.ts';
 import { Watcher } from './watcher.ts';
 
 export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> {
@@ -109,6 +110,7 @@ export class Workload {
     if (updatesPrng)
       for (let i = 1; i <= updatingTenants; i++)
         this.#running.push(new UpdatingTenant(this.#callerOf(`roller-${i}`, updatesPrng.split())).run());
+    if (updatesPrng) this.#running.push(new WarmTenant(this.#callerOf('warmer-1', updatesPrng.split())).run());
     if (jobPrng) this.#running.push(new JobTenant(this.#callerOf('runner-1', jobPrng)).run());
   }
 
