@@ -55,7 +55,7 @@ export async function connectRaw(url: string): Promise<RawConnection> {
       const headEnd = buffer.indexOf('\r\n\r\n');
       if (headEnd < 0) break;
       const head = buffer.toString('latin1', 0, headEnd);
-      const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN);
+      const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? (head.startsWith('204', 9) ? 0 : Number.NaN));
       if (Number.isNaN(length)) throw new Error(`an answer without a content-length: ${head}`);
       const end = headEnd + 4 + length;
       if (buffer.length < end) {

@@ -11,6 +11,7 @@ const suites = {
   main: () => import('./main.ts'),
   memory: () => import('./memory.ts'),
   packing: () => import('./packing.ts'),
+  placement: () => import('./placement.ts'),
   scheduler: () => import('./scheduler.ts'),
   sim: () => import('./sim-speed.ts'),
   store: () => import('./store.ts'),
