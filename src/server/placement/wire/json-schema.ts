@@ -149,6 +149,8 @@ function* objectFaults(
     for (const { text, each } of matching) yield* faults(object[name], each, inside('patternProperties', text));
     if (!own && matching.length === 0) unexpected.push(name);
   }
+  for (const name of required)
+    if (!Object.hasOwn(object, name)) yield fault('required', `${python(name)} is a required property`);
   if (schema.additionalProperties === false && unexpected.length > 0)
     yield fault(
       'additionalProperties',
@@ -157,12 +159,10 @@ function* objectFaults(
         patterns.map(({ text }) => text),
       ),
     );
-  for (const name of required)
-    if (!Object.hasOwn(object, name)) yield fault('required', `${python(name)} is a required property`);
 }
 
 function unexpectedText(names: readonly string[], patterns: readonly string[]): string {
-  const listed = names.map(python).join(', ');
+  const listed = [...names].sort().map(python).join(', ');
   if (patterns.length > 0) {
     const verb = names.length === 1 ? 'does' : 'do';
     return `${[...names].sort().map(python).join(', ')} ${verb} not match any of the regexes: ${[...patterns].sort().map(python).join(', ')}`;

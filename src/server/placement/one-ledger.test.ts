@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestServer, testRegistration } from '../testing.ts';
+import { overUse } from '../../core/ledger/ledger.ts';
+import { verify } from '../../core/verify/verify.ts';
+import { type Ask, placementClient } from './testing.ts';
+
+let server: Awaited<ReturnType<typeof startTestServer>>;
+let ask: Ask;
+let host: { uuid: string; name: string; generation: number };
+
+const consumer = '11111111-1111-4111-8111-111111111111';
+const outside = '22222222-2222-4222-8222-222222222222';
+const owner = { project_id: 'p', user_id: 'u', consumer_type: 'INSTANCE' };
+
+beforeAll(async () => {
+  server = await startTestServer();
+  ask = placementClient(server.url);
+  await server.agentClient('h1').register(testRegistration({ capacity: { VCPU: 4, MEMORY_MB: 8192, DISK_GB: 100 } }));
+  const { json } = await ask('GET', '/resource_providers?name=h1');
+  [host] = (json as { resource_providers: [typeof host] }).resource_providers;
+});
+
+afterAll(() => server.close());
+
+function claim(amounts: Record<string, object>, generation: number | null) {
+  return { allocations: amounts, consumer_generation: generation, ...owner };
+}
+
+async function place(name: string): Promise<string> {
+  await server.client.create('task', { metadata: { name }, spec: { cpus: 2, memoryMiB: 1024, ttlMs: 60_000 } });
+  for await (const change of server.client.watch('task', { revision: 0 })) {
+    if (change.type !== 'put' || change.resource.metadata.name !== name) continue;
+    const { phase, conditions } = change.resource.status;
+    if (phase === 'Placed' || (conditions ?? []).length > 0) return phase;
+  }
+  throw new Error('the watch ended');
+}
+
+describe('the ledger', () => {
+  it('shows hosts with their inventories', async () => {
+    const { json } = await ask('GET', `/resource_providers/${host.uuid}/inventories`);
+    expect(json).toMatchObject({ inventories: { VCPU: { total: 4, allocation_ratio: 1 }, DISK_GB: { total: 100 } } });
+  });
+
+  it('counts a claim of another system for the scheduler at once, and no more after its release', async () => {
+    const body = claim({ [host.uuid]: { resources: { VCPU: 3 } } }, null);
+    expect(await ask('PUT', `/allocations/${consumer}`, { body })).toMatchObject({ status: 204 });
+    const task = { metadata: { name: 'first' }, spec: { cpus: 2, memoryMiB: 1024, ttlMs: 60_000 } };
+    expect(await server.client.json('/v1/capacity?cpus=2&memoryMiB=512')).toMatchObject({ sizes: [{ more: 0 }] });
+    expect((await ask('DELETE', `/allocations/${consumer}`)).status).toBe(204);
+    expect(await server.client.json('/v1/capacity?cpus=2&memoryMiB=512')).toMatchObject({ sizes: [{ more: 2 }] });
+    expect(await place(task.metadata.name)).toBe('Placed');
+  });
+
+  it('shows our consumers, and counts their claims against those of other systems', async () => {
+    const { json } = await ask('GET', `/resource_providers/${host.uuid}/allocations`);
+    const { allocations } = json as { allocations: Record<string, { resources: object }> };
+    const [[uuid = '', held] = []] = Object.entries(allocations);
+    expect(held).toMatchObject({ resources: { VCPU: 2, MEMORY_MB: 1024 } });
+    expect((await ask('GET', `/allocations/${uuid}`)).json).toMatchObject({
+      project_id: 'default',
+      consumer_type: 'TASK',
+    });
+    const body = claim({ [host.uuid]: { resources: { VCPU: 3 } } }, null);
+    const refused = await ask('PUT', `/allocations/${consumer}`, { body });
+    expect(refused.status).toBe(409);
+    expect(JSON.stringify(refused.json)).toContain('would exceed the capacity');
+    expect((await ask('DELETE', `/allocations/${uuid}`)).status).toBe(409);
+  });
+
+  it('refuses what only the host and its operator may change', async () => {
+    const path = `/resource_providers/${host.uuid}`;
+    const { json } = await ask('GET', path);
+    const { generation } = json as typeof host;
+    expect(await ask('DELETE', path)).toMatchObject({
+      status: 409,
+      json: { errors: [{ detail: expect.stringContaining('berth host rm h1') }] },
+    });
+    expect((await ask('PUT', path, { body: { name: 'other' } })).status).toBe(409);
+    const inventories = { inventories: {}, resource_provider_generation: generation };
+    expect((await ask('PUT', `${path}/inventories`, { body: inventories })).status).toBe(409);
+    const traits = { traits: ['HW_CPU_X86_VMX'], resource_provider_generation: generation };
+    expect((await ask('PUT', `${path}/traits`, { body: traits })).status).toBe(200);
+  });
+
+  it('holds a claim of a host and of an outside provider together or not at all', async () => {
+    await ask('POST', '/resource_providers', { body: { name: 'pool', uuid: outside } });
+    const inventories = { inventories: { DISK_GB: { total: 10 } }, resource_provider_generation: 0 };
+    await ask('PUT', `/resource_providers/${outside}/inventories`, { body: inventories });
+    const both = (gib: number) =>
+      claim({ [host.uuid]: { resources: { VCPU: 1 } }, [outside]: { resources: { DISK_GB: gib } } }, null);
+    expect((await ask('PUT', `/allocations/${consumer}`, { body: both(11) })).status).toBe(409);
+    expect((await ask('GET', `/allocations/${consumer}`)).json).toEqual({ allocations: {} });
+    expect((await ask('PUT', `/allocations/${consumer}`, { body: both(10) })).status).toBe(204);
+    const { decider } = server.plane;
+    expect(overUse(decider.cache)).toEqual([]);
+    expect([...verify(decider.cache)].filter((fault) => fault !== undefined)).toEqual([]);
+    expect((await ask('DELETE', `/resource_providers/${outside}`)).json).toMatchObject({
+      errors: [{ code: 'placement.resource_provider.inuse' }],
+    });
+  });
+
+  it('lets one of many clients have the last unit', async () => {
+    const consumers = Array.from({ length: 8 }, (_, i) => `33333333-3333-4333-8333-33333333333${i}`);
+    const body = claim({ [host.uuid]: { resources: { VCPU: 1 } } }, null);
+    const answers = await Promise.all(consumers.map((id) => ask('PUT', `/allocations/${id}`, { body })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([204, ...Array.from({ length: 7 }, () => 409)]);
+  });
+});
+
+describe('who may ask', () => {
+  it('needs a token, except at the root', async () => {
+    expect((await ask('GET', '/resource_providers', { headers: { 'x-auth-token': 'nobody' } })).status).toBe(401);
+    expect((await ask('GET', '/', { headers: { 'x-auth-token': '' } })).status).toBe(200);
+  });
+
+  it('refuses the token of a host', async () => {
+    const asked = await ask('GET', '/resource_providers', { headers: { 'x-auth-token': 'host:h1' } });
+    expect(asked.status).toBe(403);
+  });
+});
