@@ -238,6 +238,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./access/audit.ts')).auditCommand,
   },
   {
+    name: 'ledger',
+    group: fleet,
+    summary: 'Show who holds how much of what, other systems included',
+    load: async () => (await import('./fleet/ledger.ts')).ledgerCommand,
+  },
+  {
     name: 'host',
     group: fleet,
     summary: 'Hosts: show, pause, resume, remove',

@@ -55,7 +55,7 @@ describe('the ledger', () => {
   it('shows our consumers, and counts their claims against those of other systems', async () => {
     const { json } = await ask('GET', `/resource_providers/${host.uuid}/allocations`);
     const { allocations } = json as { allocations: Record<string, { resources: object }> };
-    const [[uuid = '', held] = []] = Object.entries(allocations);
+    const [[uuid, held] = ['', {}]] = Object.entries(allocations);
     expect(held).toMatchObject({ resources: { VCPU: 2, MEMORY_MB: 1024 } });
     expect((await ask('GET', `/allocations/${uuid}`)).json).toMatchObject({
       project_id: 'default',
