@@ -4,6 +4,7 @@ import type { BenchRow } from './row.ts';
 
 const suites = {
   access: () => import('./access.ts'),
+  dashboard: () => import('./dashboard.ts'),
   edges: () => import('./edges.ts'),
   guests: () => import('./guests.ts'),
   jobs: () => import('./jobs.ts'),

@@ -103,7 +103,9 @@ export class LiveList<K extends Kind> {
     }
     if (signal.aborted) throw new Error('stopped');
     this.#items.clear();
-    for (const [key, item] of found) this.#items.set(key, item);
+    // The oldest first, as later ones are added at the end: a list by age is then sorted already.
+    const byAge = [...found].sort(([, a], [, b]) => a.metadata.createdAtMs - b.metadata.createdAtMs);
+    for (const [key, item] of byAge) this.#items.set(key, item);
     this.#revision = revision;
     return { revision, epoch };
   }

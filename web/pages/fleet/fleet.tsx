@@ -8,6 +8,7 @@ import type { Host } from '../../../src/api/resources/host.ts';
 import { hostStateName } from '../../../src/api/resources/host-state.ts';
 import type { HostUsage, UsagePage } from '../../../src/api/usage.ts';
 import { client } from '../../data/client.ts';
+import { polled } from '../../data/polling.ts';
 import { useList } from '../../data/use-list.ts';
 import { Page } from '../../parts/page.tsx';
 import { Loading, StandingBanner } from '../../parts/standing.tsx';
@@ -27,12 +28,7 @@ export function FleetPage(): ReactNode {
   const navigate = useNavigate();
   const grouping = groupings.find((each) => each === search.get('by')) ?? 'pool';
   const colour = search.get('colour') === 'claims' ? 'claims' : 'state';
-  const usage = useQuery({
-    queryKey: ['usage'],
-    queryFn: wholeUsage,
-    enabled: standing.state === 'live',
-    refetchInterval: usageEveryMs,
-  });
+  const usage = useQuery({ queryKey: ['usage'], enabled: standing.state === 'live', ...wholeUsage });
   const set = (name: string, value: string): void =>
     setSearch((before) => new URLSearchParams([...[...before].filter(([key]) => key !== name), [name, value]]), {
       replace: true,
@@ -85,7 +81,9 @@ export function FleetPage(): ReactNode {
   );
 }
 
-async function wholeUsage(): Promise<ReadonlyMap<string, HostUsage>> {
+const wholeUsage = polled(usageEveryMs, readUsage);
+
+async function readUsage(): Promise<ReadonlyMap<string, HostUsage>> {
   const found = new Map<string, HostUsage>();
   let next: string | undefined;
   do {

@@ -6,19 +6,21 @@ import type { ReactNode } from 'react';
 import type { Capacity } from '../../../src/api/capacity.ts';
 import { client } from '../../data/client.ts';
 import { useMay } from '../../data/may.ts';
+import { polled } from '../../data/polling.ts';
 import { visibleText } from '../../parts/text.tsx';
 import { fitsText, lossText } from './room-text.ts';
 
 /** It is a question about every host and every size. */
 const everyMs = 30_000;
 
+const capacity = polled(everyMs, () => client.capacity({ losses: 1 }));
+
 export function Room(): ReactNode {
   const may = useMay('read-placement', 'instance');
   const { data } = useQuery({
     enabled: may,
     queryKey: ['capacity'],
-    queryFn: () => client.capacity({ losses: 1 }),
-    refetchInterval: everyMs,
+    ...capacity,
     staleTime: everyMs,
   });
   if (data === undefined) return null; // it is no part of what is looked for first

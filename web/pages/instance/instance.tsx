@@ -43,15 +43,21 @@ export function InstancePage(): ReactNode {
           <Group>
             <StateBadge state={found.status.phase} />
           </Group>
-          <InstanceTabs instance={found} />
+          <InstanceTabs instance={found} all={items} />
         </Stack>
       )}
     </Page>
   );
 }
 
+interface WithOthers {
+  readonly instance: Instance;
+  /** That the user may see, to compare with. */
+  readonly all: readonly Instance[];
+}
+
 /** A way in that the user may not take is not shown. */
-function InstanceTabs({ instance }: { readonly instance: Instance }): ReactNode {
+function InstanceTabs({ instance, all }: WithOthers): ReactNode {
   const [search, setSearch] = useSearchParams();
   const { project } = instance.metadata;
   const mayLogs = useMay('logs', 'instance', project);
@@ -59,7 +65,7 @@ function InstanceTabs({ instance }: { readonly instance: Instance }): ReactNode 
   const mayScreen = useMay('screen', 'instance', project);
   const mayExec = useMay('exec', 'instance', project);
   const tabs: readonly (readonly [string, string, boolean, () => ReactNode])[] = [
-    ['overview', 'Overview', true, () => <Overview instance={instance} />],
+    ['overview', 'Overview', true, () => <Overview instance={instance} all={all} />],
     ['log', 'Log', mayLogs, () => <Log instance={instance} key={instance.metadata.id} />],
     ['console', 'Console', mayConsole, () => <Console instance={instance} />],
     ['screen', 'Screen', mayScreen, () => <Screen instance={instance} />],
@@ -96,11 +102,11 @@ function InstanceTabs({ instance }: { readonly instance: Instance }): ReactNode 
   );
 }
 
-function Overview({ instance }: { readonly instance: Instance }): ReactNode {
+function Overview({ instance, all }: WithOthers): ReactNode {
   return (
     <Stack>
       <Facts instance={instance} />
-      <Timeline instance={instance} />
+      <Timeline instance={instance} all={all} />
     </Stack>
   );
 }

@@ -1,14 +1,22 @@
 // How the instance came up: each step as a bar, with its duration.
 
 import { Box, Group, Stack, Text as Words, Title } from '@mantine/core';
-import type { ReactNode } from 'react';
+import { type ReactNode, useMemo } from 'react';
 import type { Instance } from '../../../src/api/resources/instance.ts';
 import { useNow } from '../../parts/standing.tsx';
 import { visibleText } from '../../parts/text.tsx';
 import { stepsOf } from './timeline-steps.ts';
+import { usualSteps } from './usual-steps.ts';
 
-export function Timeline({ instance }: { readonly instance: Instance }): ReactNode {
+export function Timeline({
+  instance,
+  all,
+}: {
+  readonly instance: Instance;
+  readonly all: readonly Instance[];
+}): ReactNode {
   const steps = stepsOf(instance);
+  const usual = useMemo(() => usualSteps(instance, all), [instance, all]);
   const goesOn = steps.some(({ toMs }) => toMs === undefined);
   const nowMs = useNow(goesOn ? 500 : 60_000);
   const begin = steps[0]?.fromMs ?? 0;
@@ -37,11 +45,26 @@ export function Timeline({ instance }: { readonly instance: Instance }): ReactNo
               />
             </Box>
             <Words size="sm" w={110} ta="right">
-              {(tookMs / 1000).toFixed(2)} s{toMs === undefined ? ' …' : ''}
+              {secondsText(tookMs)}
+              {toMs === undefined ? ' …' : ''}
             </Words>
+            {usual ? (
+              <Words size="sm" w={120} ta="right" c="dimmed">
+                {usual.stepsMs.has(name) ? `usually ${secondsText(usual.stepsMs.get(name) ?? 0)}` : ''}
+              </Words>
+            ) : null}
           </Group>
         );
       })}
+      {usual ? (
+        <Words size="sm" c="dimmed">
+          Usual: the median of {usual.of} instances of this image{usual.sameHost ? ' on this host' : ' on any host'}.
+        </Words>
+      ) : null}
     </Stack>
   );
+}
+
+function secondsText(ms: number): string {
+  return `${(ms / 1000).toFixed(2)} s`;
 }

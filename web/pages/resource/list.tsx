@@ -35,7 +35,10 @@ function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
   const field = useRef<HTMLInputElement>(null);
   useKeys({ '/': () => field.current?.focus() });
   const nowMs = useNow(10_000);
-  const rows = useMemo(() => items.filter((item) => matches(item.metadata, filter)).sort(newestFirst), [items, filter]);
+  const rows = useMemo(
+    () => (filter === '' ? [...items] : items.filter((item) => matches(item.metadata, filter))).sort(newestFirst),
+    [items, filter],
+  );
   const columns = useMemo(() => allColumns(kind, nowMs), [kind, nowMs]);
   return (
     <Page title={titleOf(kind)} command={commandOf(kind)} actions={<New kind={kind} />}>
