@@ -226,6 +226,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./jobs/dlq.ts')).dlqCommand,
   },
   {
+    name: 'debug',
+    group: fleet,
+    summary: 'Collect what helps to find a fault',
+    load: async () => (await import('./debug/bundle.ts')).debugCommand,
+  },
+  {
     name: 'verify',
     group: fleet,
     summary: 'Check the consistency of the fleet',
