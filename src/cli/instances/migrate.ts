@@ -114,7 +114,7 @@ function planLines({ instance, from, to, copies, obstacles, hash }: MigrationPla
 
 async function tell(cli: Cli, output: Format, name: string, migration: Migration): Promise<void> {
   if (output === 'json' || output === 'yaml') return printValue(cli, output, migration);
-  cli.stdout.write(visible(`${name}: ${textOfMigration(migration)}\n`));
+  cli.stdout.write(`${visible(`${name}: ${textOfMigration(migration)}`)}\n`);
 }
 
 function textOfMigration({ step, from, to, seen, message }: Migration): string {
