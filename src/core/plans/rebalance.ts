@@ -35,8 +35,8 @@ export function planRebalance(snapshot: Snapshot, options: RebalanceOptions, ctx
   const hosts = drainsOf(snapshot, chosen, options);
   const emptied = new Set(hosts.map(({ host }) => host));
   const others = looked.filter(({ host }) => !emptied.has(host.metadata.name));
-  const movable = ({ action, reasons }: Found['guest']): boolean =>
-    action === 'replace' || (action === 'stays' && reasons.every(({ code }) => code === 'LocalDisk'));
+  // A cold move stops its guest: a plan for many does not do that unasked.
+  const movable = ({ action }: Found['guest']): boolean => action === 'replace' || action === 'move';
   const needMigration = emptiable(others, { ...options, classes }, movable).map(({ host, found }) => ({
     host: host.metadata.name,
     hostId: host.metadata.id,
