@@ -61,6 +61,8 @@ function tooFew(
   copies: readonly Instance[],
   { was, after }: { readonly was: Instance; readonly after: Instance },
 ): string | undefined {
+  // Which of them has been ready for long enough, only the clock of the server says.
+  if (spec.strategy.minHealthyMs > 0) return undefined;
   if (!isReady(was) || isReady(after) || after.metadata.deletionRequestedAtMs === undefined) return undefined;
   const least = spec.replicas - boundsOf(spec.strategy, spec.replicas).unavailable;
   const left = copies.filter(isReady).length;
