@@ -1,6 +1,7 @@
 // The providers that a query of /resource_providers asks for.
 
 import { fit } from '../../core/ledger/ledger.ts';
+import { aggregatesOf } from '../../core/operations/placement/aggregates-of.ts';
 import { badRequest } from '../../core/operations/placement/fault.ts';
 import { isKnownName } from '../../core/operations/placement/names.ts';
 import type { Provider } from '../../core/state/records.ts';
@@ -24,13 +25,15 @@ export function listProviders(exchange: Exchange): Provider[] {
   const treeId = inTree ? index.idOf(inTree) : undefined;
   if (inTree && treeId === undefined) return [];
   const root = treeId === undefined ? undefined : index.rootOf(treeId);
+  const isIn = (all: readonly string[]): boolean =>
+    aggregates.memberOf.every((any) => any.some((each) => all.includes(each))) &&
+    !aggregates.forbidden.some((each) => all.includes(each));
   const has = (provider: Provider): boolean =>
     (!name || nameOf(provider) === name) &&
     (root === undefined || index.rootOf(provider.id) === root) &&
     traits.required.every((any) => any.some((trait) => provider.traits.includes(trait))) &&
     !traits.forbidden.some((trait) => provider.traits.includes(trait)) &&
-    aggregates.memberOf.every((any) => any.some((each) => provider.aggregates.includes(each))) &&
-    !aggregates.forbidden.some((each) => provider.aggregates.includes(each)) &&
+    isIn(aggregatesOf(snapshot, provider)) &&
     fit(provider, snapshot.usedBy(provider.id), amounts).fits;
   const found: Provider[] = [];
   for (const id of uuid ? [index.idOf(uuid)] : index.ids()) {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestServer, testRegistration } from '../testing.ts';
+import { poolAggregate } from '../../core/ledger/pool-aggregate.ts';
 import { overUse } from '../../core/ledger/ledger.ts';
 import { verify } from '../../core/verify/verify.ts';
 import { type Ask, placementClient } from './testing.ts';
@@ -40,6 +41,25 @@ describe('the ledger', () => {
   it('shows hosts with their inventories', async () => {
     const { json } = await ask('GET', `/resource_providers/${host.uuid}/inventories`);
     expect(json).toMatchObject({ inventories: { VCPU: { total: 4, allocation_ratio: 1 }, DISK_GB: { total: 100 } } });
+  });
+
+  it('shows pools as aggregates of their hosts', async () => {
+    const { metadata, spec } = await server.client.get('host', 'h1');
+    await server.client.replace('host', 'h1', { metadata, spec: { ...spec, pool: 'ci' } });
+    const aggregates = `/resource_providers/${host.uuid}/aggregates`;
+    const { json } = await ask('GET', aggregates);
+    const shown = json as { aggregates: string[]; resource_provider_generation: number };
+    expect(shown.aggregates).toEqual([poolAggregate('ci')]);
+    const found = async (path: string) => (await ask('GET', `${path}member_of=${poolAggregate('ci')}`)).json;
+    expect(await found('/resource_providers?')).toMatchObject({ resource_providers: [{ name: 'h1' }] });
+    expect(await found('/allocation_candidates?resources=VCPU:1&')).toMatchObject({
+      allocation_requests: [{ allocations: { [host.uuid]: { resources: { VCPU: 1 } } } }],
+    });
+    // Sent back as shown, it is no aggregate of the provider itself.
+    expect(await ask('PUT', aggregates, { body: shown })).toMatchObject({ status: 200 });
+    const moved = await server.client.get('host', 'h1');
+    await server.client.replace('host', 'h1', { metadata: moved.metadata, spec });
+    expect((await ask('GET', aggregates)).json).toMatchObject({ aggregates: [] });
   });
 
   it('counts a claim of another system for the scheduler at once, and no more after its release', async () => {

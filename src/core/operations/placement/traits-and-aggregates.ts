@@ -4,6 +4,7 @@ import { equalJson } from '../../../base/equal-json.ts';
 import { keys } from '../../state/keys.ts';
 import type { Plan } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
+import { ownAggregates } from './aggregates-of.ts';
 import { Draft } from './draft.ts';
 import { badRequest, conflict, placementCodes } from './fault.ts';
 import { isKnownName } from './names.ts';
@@ -40,10 +41,11 @@ export function setAggregates(
   snapshot: Snapshot,
   asked: { readonly uuid: string; readonly aggregates: readonly string[]; readonly generation: number | undefined },
 ): { plan: Plan; id: string } {
-  const { id, generation } = providerOf(snapshot, asked.uuid);
+  const provider = providerOf(snapshot, asked.uuid);
+  const { id, generation } = provider;
   if (asked.generation !== undefined && asked.generation !== generation) throw generationPassed();
   const draft = new Draft(snapshot);
-  draft.setProvider(id, { aggregates: [...asked.aggregates] });
+  draft.setProvider(id, { aggregates: ownAggregates(snapshot, provider, asked.aggregates) });
   if (asked.generation !== undefined) draft.countOn(id);
   return { plan: draft.plan(), id };
 }

@@ -1,5 +1,6 @@
 // /resource_providers/{uuid}/traits and /resource_providers/{uuid}/aggregates.
 
+import { aggregatesOf } from '../../../core/operations/placement/aggregates-of.ts';
 import { providerOf } from '../../../core/operations/placement/providers.ts';
 import {
   generationPassed,
@@ -72,7 +73,7 @@ function shownAggregates({ version, decider }: Exchange, provider: Provider): Re
   return {
     status: 200,
     json: {
-      aggregates: [...provider.aggregates],
+      aggregates: aggregatesOf(decider.cache, provider),
       ...(version >= 19 ? { resource_provider_generation: generation } : {}),
     },
     ...modified(version, 'now'),
