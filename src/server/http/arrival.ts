@@ -5,6 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../api/errors.ts';
 import type { Principal } from '../../core/access/principal.ts';
 import type { Limited, RequestLimits } from '../limits/request-limits.ts';
+import { openStackToken } from './identity/authenticate.ts';
 import type { Connections } from './connections/connections.ts';
 
 interface ArrivalParts {
@@ -28,7 +29,7 @@ export function arrive(
   const admission = limits.admit({
     remoteAddress: socket.remoteAddress,
     from,
-    withToken: headers.authorization !== undefined,
+    withToken: headers.authorization !== undefined || openStackToken(request) !== undefined,
   });
   if (!admission.admitted) return { fault: admission.error, delayMs: 0 };
   const fault =

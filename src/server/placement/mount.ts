@@ -2,13 +2,10 @@
 // in its own form.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { ApiError } from '../../api/errors.ts';
-import type { Principal } from '../../core/access/principal.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { PlacementApp } from './app.ts';
 import { callerOf, noAuthCaller } from './callers.ts';
 import type { PlacementCaller } from './exchange.ts';
-import { type Identity, type Shown, shownBy } from '../http/identity/authenticate.ts';
 import { pathOf, singleHeaders } from '../http/request-parts.ts';
 
 export interface PlacementMount {
@@ -21,7 +18,6 @@ export interface PlacementMount {
 
 interface Parts {
   readonly snapshot: Snapshot;
-  identify(shown: Shown): Identity | Promise<Identity>;
 }
 
 export function addPlacement(app: FastifyInstance, mount: PlacementMount, parts: Parts): void {
@@ -56,7 +52,7 @@ async function answer(
     query: new URLSearchParams(question < 0 ? '' : url.slice(question + 1)),
     headers: singleHeaders(request.raw),
     body: typeof body === 'string' ? body : '',
-    caller: await callerIn(request, { mount, parts }),
+    caller: callerIn(request, { mount, parts }),
     mount: mount.at,
     origin: `${request.protocol}://${request.headers.host ?? 'localhost'}`,
     requestId,
@@ -67,19 +63,11 @@ async function answer(
     .send(text === '' ? undefined : Buffer.from(text));
 }
 
-async function callerIn(
+function callerIn(
   request: FastifyRequest,
   { mount, parts }: { readonly mount: PlacementMount; readonly parts: Parts },
-): Promise<PlacementCaller | undefined> {
+): PlacementCaller | undefined {
   const token = request.headers['x-auth-token'];
   if (mount.noAuth) return typeof token === 'string' ? noAuthCaller(token) : undefined;
-  const principal: Principal | undefined =
-    typeof token === 'string' ? await byToken(request, token, parts) : request.principal;
-  return principal && callerOf(principal, parts.snapshot);
-}
-
-/** Of a client of OpenStack, which has a header of its own for what we call a bearer token. */
-async function byToken(request: FastifyRequest, token: string, parts: Parts): Promise<Principal | undefined> {
-  const identity = await parts.identify({ ...shownBy(request.raw), authorizations: [`Bearer ${token}`] });
-  return identity instanceof ApiError ? undefined : identity;
+  return request.principal && callerOf(request.principal, parts.snapshot);
 }

@@ -152,9 +152,17 @@ export function shownBy(request: IncomingMessage): Shown {
     for (let i = 0; i < rawHeaders.length; i += 2)
       if (rawHeaders[i]?.length === 13 && rawHeaders[i]?.toLowerCase() === 'authorization')
         authorizations.push(rawHeaders[i + 1] ?? '');
+  const openStack = openStackToken(request);
+  if (openStack !== undefined && authorizations.length === 0) authorizations.push(`Bearer ${openStack}`);
   const certificate = shownCertificate(socket);
   const session = sessionShownBy(request);
   return { authorizations, certificate, session, address: socket.remoteAddress ?? '', url };
+}
+
+/** Clients of the Placement API have a header of their own for what we call a bearer token. Elsewhere it means nothing. */
+export function openStackToken({ headers, url = '' }: IncomingMessage): string | undefined {
+  const token = headers['x-auth-token'];
+  return /^\/placement(?=[/?]|$)/.test(url) && typeof token === 'string' && token !== '' ? token : undefined;
 }
 
 /** SHA-256, hex. 256 random bits need no slow hash. */
