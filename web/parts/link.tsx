@@ -6,7 +6,7 @@ import { Link } from 'react-router';
 
 export function PageLink({ to, children }: { readonly to: string; readonly children: ReactNode }): ReactNode {
   return (
-    <Anchor component={Link} to={to}>
+    <Anchor component={Link} to={to} inherit>
       {children}
     </Anchor>
   );

@@ -11,11 +11,11 @@ const bad = { hosts: ['h1'], instances: 5, unplaced: 2, examples: [] };
 
 it.each([
   [{ ...none, checked: 0, of: 0, survived: 0 }, 'No host has instances.'],
-  [{ ...none, checked: 3, of: 3, survived: 3 }, 'Everything would fit elsewhere: each of 3 hosts was tried.'],
+  [{ ...none, checked: 3, of: 3, survived: 3 }, 'Everything would fit elsewhere: 3 hosts were tried.'],
   [{ ...none, checked: 3, of: 9, survived: 3 }, 'Everything would fit elsewhere: the 3 fullest of 9 hosts were tried.'],
   [
     { losses: 1, checked: 3, of: 3, survived: 2, worst: [bad] },
-    'Not everything would fit elsewhere in 1 cases: each of 3 hosts was tried. Worst: without h1, 2 of 5 instances find no place.',
+    'Not everything would fit elsewhere in 1 case: 3 hosts were tried. Worst: without h1, 2 of 5 instances find no place.',
   ],
 ])('says whether the loss of a host is survived', (loss, text) => {
   expect(lossText(loss)).toBe(text);

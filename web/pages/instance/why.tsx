@@ -48,7 +48,7 @@ export function Why({ instance: { metadata } }: { readonly instance: Instance })
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Host</Table.Th>
-            <Table.Th>Verdict</Table.Th>
+            <Table.Th miw={120}>Verdict</Table.Th>
             <Table.Th>Score</Table.Th>
             <Table.Th>Reasons</Table.Th>
           </Table.Tr>

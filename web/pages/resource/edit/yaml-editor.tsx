@@ -36,6 +36,7 @@ export function YamlEditor({
         extensions: [
           EditorView.cspNonce.of(pageNonce),
           lineNumbers(),
+          EditorView.lineWrapping,
           lintGutter(),
           history(),
           yaml(),
