@@ -328,6 +328,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./fleet/capacity.ts')).capacityCommand,
   },
   {
+    name: 'top',
+    group: fleet,
+    summary: 'Show the hosts, instances or projects that claim the most',
+    load: async () => (await import('./fleet/top.ts')).topCommand,
+  },
+  {
     name: 'workload',
     group: daily,
     summary: 'Keep any number of equal instances, and update them',
