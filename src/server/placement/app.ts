@@ -122,10 +122,12 @@ interface Found {
 function routeOf({ method, path, headers }: PlacementRequest): Found {
   if (Number(headers['content-length'] ?? 0) > 0 && !headers['content-type'])
     throw badRequest('content-type header required when content-length > 0');
-  const here = placementRoutes.flatMap((route) => {
-    const params = match(route.path, path === '' ? '/' : path);
-    return params ? [{ route, params }] : [];
-  });
+  const given = (path === '' ? '/' : path).split('/');
+  const here: Found[] = [];
+  for (const { route, wanted } of patterns) {
+    const params = wanted.length === given.length ? match(wanted, given) : undefined;
+    if (params) here.push({ route, params });
+  }
   if (here.length === 0) throw new HttpRefusal(404, notFoundText);
   const found = here.find(({ route }) => route.method === method);
   if (found) return found;
@@ -133,9 +135,10 @@ function routeOf({ method, path, headers }: PlacementRequest): Found {
   throw new HttpRefusal(405, 'The method specified is not allowed for this resource.', { allow });
 }
 
-function match(pattern: string, path: string): Record<string, string> | undefined {
-  const [wanted, given] = [pattern.split('/'), path.split('/')];
-  if (wanted.length !== given.length) return undefined;
+/** The parts of each path, which every request is compared with. */
+const patterns = placementRoutes.map((route) => ({ route, wanted: route.path.split('/') }));
+
+function match(wanted: readonly string[], given: readonly string[]): Record<string, string> | undefined {
   const params: Record<string, string> = {};
   for (const [i, part] of wanted.entries()) {
     const here = given[i] ?? '';
