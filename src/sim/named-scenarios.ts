@@ -88,6 +88,7 @@ const shapes = {
     controlPlanes: Math.max(2, drawn.controlPlanes),
     instancesMax: Math.max(12, drawn.instancesMax),
     stormMs: 120_000,
+    betweenCallsMsMean: Math.max(200, drawn.betweenCallsMsMean), // thousands of tasks would wait for closed hosts
     faults: besideDrains.map((kind, index) => ({ kind, everyMsMean: 10_000 + 3_000 * index })),
     restored: false,
     drainsHosts: true,
