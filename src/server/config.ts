@@ -214,6 +214,11 @@ export const ServerConfig = Type.Object(
       default: 'fail',
       description: 'what a request to /schedule does while no host has room; wait: its result is "processing"',
     }),
+    placementRandomCandidates: Type.Boolean({
+      default: false,
+      description:
+        'allocation candidates of the Placement API come in random order, so that clients that take the first spread over the fleet',
+    }),
     placementNoAuth: Type.Boolean({
       default: false,
       description:

@@ -193,7 +193,7 @@ async function start(
         activity,
         accessTokens,
         scheduleWithoutToken: config.scheduleWithoutToken,
-        placementNoAuth: config.placementNoAuth && isLocal(config),
+        placement: placementSettings(config, log),
         tls: identity,
         log,
       }),
@@ -252,6 +252,19 @@ function closeRemoved({ cache }: Decider, links: AgentLinks): () => void {
 
 function joinPartsOf({ tlsCertificate }: ServerConfig): JoinParts {
   return { randomSecret, ownCertificate: tlsCertificate === undefined };
+}
+
+interface PlacementSettings {
+  readonly noAuth: boolean;
+  readonly randomOrder: boolean;
+}
+
+function placementSettings(config: ServerConfig, log: Logger): PlacementSettings {
+  const noAuth = config.placementNoAuth && isLocal(config);
+  if (noAuth)
+    log.warn('the Placement API takes any name in X-Auth-Token, and "admin" may do everything: placementNoAuth');
+  else if (config.placementNoAuth) log.warn('placementNoAuth has no effect: this server listens for other machines');
+  return { noAuth, randomOrder: config.placementRandomCandidates };
 }
 
 function warnOfPlainHttp(
@@ -319,7 +332,7 @@ function httpParts(
     readonly accessTokens: AccessTokens | undefined;
     readonly tls: TlsIdentity | undefined;
     readonly scheduleWithoutToken: string | undefined;
-    readonly placementNoAuth: boolean;
+    readonly placement: PlacementSettings;
     readonly log: Logger;
   },
 ): HttpParts {
@@ -341,7 +354,11 @@ function httpParts(
   const access = guestAccess({ decider, links, secret: hostSecret, live, audit: audit?.parts });
   return {
     routes: [...routes, ...access.routes],
-    placement: { app: new PlacementApp({ decider, log }), at: '/placement', noAuth: parts.placementNoAuth },
+    placement: {
+      app: new PlacementApp({ decider, log, randomOrder: parts.placement.randomOrder }),
+      at: '/placement',
+      noAuth: parts.placement.noAuth,
+    },
     access,
     snapshot: decider.cache,
     identify: accessTokens === undefined ? identify : (shown) => accessTokens.identify(shown, identify),
