@@ -40,7 +40,7 @@ describe.skipIf(noBrowser !== undefined)(`a guest in the dashboard${noBrowser ? 
   it('has a console that takes keys, keeps colours, and does not do what the guest says', async () => {
     await browser.enter(fleet, '/instances/web?tab=console');
     const { page } = browser;
-    await page.getByText('Connected').waitFor();
+    await page.getByText('Connected', { exact: true }).waitFor();
     const title = await page.title();
     const terminal = page.getByRole('region', { name: 'Serial console' });
     await terminal.click();
@@ -58,7 +58,7 @@ describe.skipIf(noBrowser !== undefined)(`a guest in the dashboard${noBrowser ? 
 
   it('has a screen', async () => {
     await browser.enter(fleet, '/instances/web?tab=screen');
-    await browser.page.getByText('Connected').waitFor();
+    await browser.page.getByText('Connected', { exact: true }).waitFor();
     const canvas = browser.page.getByRole('region', { name: 'Screen' }).locator('canvas');
     const { width = 0 } = (await canvas.boundingBox()) ?? {};
     expect(width).toBeGreaterThan(300);

@@ -32,6 +32,15 @@ const legible: CSSVariablesResolver = () => ({
 });
 const queries = new QueryClient({ defaultOptions: { queries: { retry: 1, refetchOnWindowFocus: true } } });
 
+/** A part of the page cannot be loaded: after an update of the server it has another name, which only a new page knows. */
+const reloadEveryMs = 30_000;
+window.addEventListener('vite:preloadError', () => {
+  const lastMs = Number(sessionStorage.getItem('reloaded') ?? 0);
+  if (Date.now() - lastMs < reloadEveryMs) return; // it was in vain
+  sessionStorage.setItem('reloaded', String(Date.now()));
+  location.reload();
+});
+
 if (location.pathname === '/') history.replaceState(null, '', `/ui/${location.search}${location.hash}`);
 const root = document.getElementById('root');
 if (root === null) throw new Error('the page has no place for the dashboard');

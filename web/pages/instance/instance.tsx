@@ -1,20 +1,19 @@
 // One instance: how it came up, what it prints, why it is where it is, and what can be done with it.
 
-import { Alert, Button, Group, Stack, Tabs } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
+import { Group, Stack, Tabs } from '@mantine/core';
 import { lazy, type ReactNode, Suspense } from 'react';
-import { useParams, useSearchParams } from 'react-router';
+import { useNavigate, useParams, useSearchParams } from 'react-router';
 import type { Instance } from '../../../src/api/resources/instance.ts';
-import { client } from '../../data/client.ts';
 import { useMay } from '../../data/may.ts';
-import { errorText } from '../../data/session.ts';
 import { useList } from '../../data/use-list.ts';
 import { Page } from '../../parts/page.tsx';
 import { Loading, StandingBanner } from '../../parts/standing.tsx';
 import { StateBadge } from '../../parts/state-badge.tsx';
+import { paths } from '../../paths.ts';
 import { commandOf } from '../resource/commands.ts';
 import { isNamed, ResourceTabs } from '../resource/detail.tsx';
 import { Facts } from './facts.tsx';
+import { Power } from './power.tsx';
 import { Timeline } from './timeline.tsx';
 import { Console, Exec, Screen } from './ways-in.tsx';
 import { Why } from './why.tsx';
@@ -25,13 +24,14 @@ export function InstancePage(): ReactNode {
   const { name = '' } = useParams();
   const [search] = useSearchParams();
   const project = search.get('project') ?? undefined;
+  const navigate = useNavigate();
   const { items, standing, revision, retry } = useList('instance');
   const found = items.find(({ metadata }) => isNamed(metadata, { name, project }));
   return (
     <Page
       title={`Instance ${name}`}
       command={commandOf('instance', { name, project })}
-      actions={found && <Power instance={found} />}
+      actions={found && <Power instance={found} onDeleted={() => void navigate(paths.list('instance'))} />}
     >
       <StandingBanner standing={standing} retry={retry} />
       {standing.state === 'loading' ? <Loading label={`Loading instance ${name}`} /> : null}
@@ -108,61 +108,5 @@ function Overview({ instance, all }: WithOthers): ReactNode {
       <Facts instance={instance} />
       <Timeline instance={instance} all={all} />
     </Stack>
-  );
-}
-
-/** What the state permits is offered; what the server refuses is told in its words. */
-function Power({ instance }: { readonly instance: Instance }): ReactNode {
-  const { metadata, spec } = instance;
-  const act = useMutation({
-    mutationFn: (powerState: 'running' | 'stopped') =>
-      client.replace('instance', metadata.name, {
-        metadata: { project: metadata.project, labels: metadata.labels, revision: metadata.revision },
-        spec: { ...spec, powerState },
-      }),
-  });
-  const remove = useMutation({
-    mutationFn: () => client.delete('instance', metadata.name, { project: metadata.project }),
-  });
-  const fault = act.error ?? remove.error;
-  const leaves = metadata.deletionRequestedAtMs !== undefined;
-  const mayPower = useMay('power', 'instance', metadata.project);
-  const mayDelete = useMay('delete', 'instance', metadata.project);
-  return (
-    <Group gap="xs">
-      {!mayPower ? null : spec.powerState !== 'stopped' ? (
-        <Button
-          size="xs"
-          variant="default"
-          loading={act.isPending}
-          disabled={leaves}
-          onClick={() => act.mutate('stopped')}
-        >
-          Stop
-        </Button>
-      ) : (
-        <Button size="xs" loading={act.isPending} disabled={leaves} onClick={() => act.mutate('running')}>
-          Start
-        </Button>
-      )}
-      {mayDelete ? (
-        <Button
-          size="xs"
-          color="red.9"
-          loading={remove.isPending}
-          disabled={leaves}
-          onClick={() => {
-            if (window.confirm(`Delete instance ${metadata.name} and its disk?`)) remove.mutate();
-          }}
-        >
-          Delete
-        </Button>
-      ) : null}
-      {fault ? (
-        <Alert color="red" role="alert" p="xs">
-          {errorText(fault)}
-        </Alert>
-      ) : null}
-    </Group>
   );
 }

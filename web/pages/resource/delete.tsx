@@ -36,7 +36,8 @@ export function Delete({
         disabled={leaves}
         title={leaves ? 'Its deletion was requested already' : undefined}
         onClick={() => {
-          if (window.confirm(`Delete ${kind} ${visibleText(name)}?`)) remove.mutate();
+          if (window.confirm(`Delete ${kind} ${visibleText(name)}${kind === 'instance' ? ' and its disk' : ''}?`))
+            remove.mutate();
         }}
       >
         Delete
