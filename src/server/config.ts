@@ -206,6 +206,14 @@ export const ServerConfig = Type.Object(
       maximum: 30 * 86_400_000,
       description: 'how long the room of a request to /schedule is held',
     }),
+    tracing: Type.Optional(
+      Type.String({
+        pattern: '^https?://[^\\s?#@]+$',
+        maxLength: 2048,
+        description:
+          'URL of a collector of OpenTelemetry (OTLP over HTTP), as http://127.0.0.1:4318: traces of boots are sent there; default: none',
+      }),
+    ),
     sourceMetricNames: Type.Boolean({
       default: false,
       description: 'metrics also under the names that Orchard has, with a time series for each host',

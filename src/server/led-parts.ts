@@ -15,6 +15,7 @@ import { Webhooks } from './outbox/webhooks/webhooks.ts';
 import type { OutsidePart } from './outside.ts';
 import { Spares } from './spares/spares.ts';
 import type { SparesParts } from './spares/spare-task.ts';
+import { BootTraces } from './tracing/boot-traces.ts';
 
 export interface LedPart extends OutsidePart {
   /** This process leads from now on, as long as `fence` holds. */
@@ -39,6 +40,8 @@ export interface LedSettings {
   readonly fenceHook?: FenceHook | undefined;
   /** Makes spares, and asks whether they are ready; absent: only instances are spares, and nothing is asked. */
   readonly spares?: Omit<SparesParts, 'decider' | 'log'> | undefined;
+  /** URL of a collector of OpenTelemetry; absent: no traces are sent. */
+  readonly tracing?: string | undefined;
   readonly version: string;
 }
 
@@ -49,7 +52,7 @@ interface Common {
 }
 
 export function ledParts(settings: LedSettings, { decider, log, leads }: Common): readonly LedPart[] {
-  const { fetch, post, eventBus, spares, forges, fenceHook, version } = settings;
+  const { fetch, post, eventBus, spares, forges, fenceHook, tracing, version } = settings;
   const { inventorySettings = noInventorySettings } = settings;
   const parts: readonly (LedPart | undefined)[] = [
     fetch && new Inventories({ decider, fetch, settings: inventorySettings, leads, log }),
@@ -58,6 +61,7 @@ export function ledParts(settings: LedSettings, { decider, log, leads }: Common)
     spares && new Spares({ ...spares, decider, log }),
     forges && new CommitStatuses({ decider, forges, leads, log }),
     fenceHook && new Fencing({ decider, hook: fenceHook, log }),
+    fetch && tracing !== undefined ? new BootTraces({ decider, fetch, url: tracing, version, log }) : undefined,
   ];
   return parts.filter((part) => part !== undefined);
 }

@@ -151,6 +151,7 @@ async function start(
       scheduleWhenFull: config.scheduleWhenFull,
       sourceMetricNames: config.sourceMetricNames,
       activity,
+      tracing: config.tracing,
       fetch: systemFetch,
       inventorySettings,
       spares,

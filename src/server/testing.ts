@@ -60,6 +60,7 @@ export async function startTestServer(
     spares?: SpareMeans;
     web?: HttpParts['web'];
     sourceMetricNames?: boolean;
+    tracing?: string;
     placementNoAuth?: boolean;
   } = {},
 ) {
@@ -87,6 +88,7 @@ export async function startTestServer(
     mint: minting(randomSecret),
     activity,
     sourceMetricNames: options.sourceMetricNames ?? false,
+    ...(options.tracing === undefined ? {} : { tracing: options.tracing, fetch: systemFetch }),
     version: 'test',
     name: 'server', // one that is started while another runs takes over at once
     leaseMs: 600_000, // and nothing is written that no test asked for
