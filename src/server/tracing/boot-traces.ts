@@ -6,8 +6,7 @@ import { sleep } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import type { RecordChange } from '../../core/state/snapshot.ts';
 import type { Decider } from '../decide.ts';
-import type { LedPart } from '../led-parts.ts';
-import type { PartReport } from '../outside.ts';
+import type { OutsidePart, PartReport } from '../outside.ts';
 import { bootSpans, type Span } from './boot-spans.ts';
 import { otlpTraces } from './otlp.ts';
 
@@ -28,7 +27,7 @@ const toldMax = 50_000;
 const retryMs = 5_000;
 const answerMsMax = 10_000;
 
-export class BootTraces implements LedPart {
+export class BootTraces implements OutsidePart {
   readonly #parts: BootTracesParts;
   readonly #stopped = new AbortController();
   readonly #unfollow: () => void;
@@ -100,11 +99,11 @@ export class BootTraces implements LedPart {
 
   /** Why it was not taken. A batch that can never be taken is dropped. */
   async #post(batch: readonly Span[]): Promise<string | undefined> {
-    const { fetch, url, version, decider } = this.#parts;
+    const { url, version, decider } = this.#parts;
     const ends = new AbortController();
     const timer = decider.clock.setTimer(answerMsMax, () => ends.abort());
     try {
-      const { status, body } = await fetch(`${url.replace(/\/$/, '')}/v1/traces`, {
+      const { status, body } = await this.#parts.fetch(`${url.replace(/\/$/, '')}/v1/traces`, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify(otlpTraces(batch, version)),
