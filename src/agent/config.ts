@@ -124,7 +124,7 @@ export const AgentConfig = Type.Object(
       {
         additionalProperties: false,
         default: { first: 20_000, last: 29_999 },
-        description: 'where published ports come from that nobody chose',
+        description: 'range of published ports for which no number was chosen',
       },
     ),
     silenceMsMax: Type.Integer({
@@ -154,7 +154,7 @@ export const AgentConfig = Type.Object(
     natSubnet: Type.String({
       default: '10.77.0.0/16',
       maxLength: 18,
-      description: 'addresses of guests on the network nat: an IPv4 subnet from /16 to /29 that nobody else uses',
+      description: 'addresses of guests on the network nat: an IPv4 subnet from /16 to /29 that is otherwise unused',
     }),
     natDenied: Type.Array(Type.String({ pattern: '^[0-9]{1,3}(\\.[0-9]{1,3}){3}(/[0-9]{1,2})?$', maxLength: 18 }), {
       default: [],
@@ -174,7 +174,7 @@ export const AgentConfig = Type.Object(
         additionalProperties: false,
         default: { first: 1_900_000_000, count: 65_536 },
         description:
-          'numbers of users that nobody else has: where root runs the agent, each guest of the driver qemu is run by one of its own; count: 0: by root',
+          'user IDs that are otherwise unused: where root runs the agent, each guest of the driver qemu is run by one of its own; count: 0: by root',
       },
     ),
     hostPortsReached: Type.Array(Port, {
@@ -212,7 +212,7 @@ export const AgentConfig = Type.Object(
       Type.String({
         pattern: '^/[^\\u0000]*$',
         maxLength: 1024,
-        description: 'cloud-init vendor-data for the virtual machines of this host; read anew for each',
+        description: 'cloud-init vendor-data for the virtual machines of this host; read again for each',
       }),
     ),
     ...imageCredentialFields,

@@ -18,34 +18,57 @@ export interface ConfigSources {
   readonly prefix: string;
 }
 
+/** Where a value comes from. */
+export type ConfigSource = 'default' | 'file' | 'environment' | 'flag';
+
+export interface ConfigOrigin {
+  readonly source: ConfigSource;
+  /** The path of the file, the variable, or the flag. */
+  readonly name?: string;
+}
+
 /** Throws `ApiError` `InvalidRequest`: `port from BERTH_SERVER_PORT: must be …`. */
 export function resolveConfig<S extends TObject>(schema: S, sources: ConfigSources): Static<S> {
+  return resolveConfigWithOrigins(schema, sources).config;
+}
+
+/** As `resolveConfig`, with the origin of each key that a source sets; all others have the default of the schema. */
+export function resolveConfigWithOrigins<S extends TObject>(
+  schema: S,
+  sources: ConfigSources,
+): { readonly config: Static<S>; readonly origins: ReadonlyMap<string, ConfigOrigin> } {
   const values: Record<string, unknown> = {};
-  const origins = new Map<string, string>();
-  const take = (key: string, value: unknown, origin: string): void => {
+  const origins = new Map<string, ConfigOrigin>();
+  const take = (key: string, value: unknown, origin: ConfigOrigin): void => {
     values[key] = value;
     origins.set(key, origin);
   };
-  for (const [key, value] of Object.entries(sources.defaults ?? {})) take(key, value, 'the default');
-  for (const [key, value] of fileEntries(schema, sources.file)) take(key, value, sources.file?.path ?? 'the file');
+  for (const [key, value] of Object.entries(sources.defaults ?? {})) take(key, value, { source: 'default' });
+  for (const [key, value] of fileEntries(schema, sources.file))
+    take(key, value, { source: 'file', name: sources.file?.path ?? 'the file' });
   for (const [name, text] of environmentEntries(schema, sources)) {
     const key = keyOfVariable(name, sources.prefix);
-    take(key, read(schema.properties[key], text, { key, origin: name }), name);
+    take(key, read(schema.properties[key], text, { key, origin: name }), { source: 'environment', name });
   }
   for (const [key, value] of Object.entries(sources.flags)) {
     const origin = flagOf(key);
     if (value === undefined) continue;
-    take(key, typeof value === 'string' ? read(schema.properties[key], value, { key, origin }) : value, origin);
+    take(key, typeof value === 'string' ? read(schema.properties[key], value, { key, origin }) : value, {
+      source: 'flag',
+      name: origin,
+    });
   }
   try {
-    return parse(schema, values);
+    return { config: parse(schema, values), origins };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const key = /^[^.[]*/.exec(error.field ?? '')?.[0] ?? '';
     const origin = origins.get(key);
     throw new ApiError(
       'InvalidRequest',
-      origin === undefined ? missing(key, sources.prefix) : `${error.message}; it comes from ${origin}`,
+      origin === undefined
+        ? missing(key, sources.prefix)
+        : `${error.message}; it comes from ${origin.name ?? 'the default'}`,
       {
         ...(error.field === undefined ? {} : { field: error.field }),
         cause: error,

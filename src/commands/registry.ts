@@ -32,6 +32,12 @@ export const processCommands: readonly CommandEntry[] = [
     load: async () => (await import('./agent.ts')).agentCommand,
   },
   {
+    name: 'config',
+    group,
+    summary: 'Check and show the configuration of servers and agents',
+    load: async () => (await import('./config/config.ts')).configCommand,
+  },
+  {
     name: 'mcp',
     group,
     summary: 'Speak the Model Context Protocol on standard input and output',
