@@ -29,6 +29,8 @@ of the shell in which it runs, which can differ from that of a service. Flags of
 passwords in URLs are hidden. \`-o json\` prints the same for programs.
 
 A list in a variable has commas between its values, a map \`key=value\` pairs. Lists of objects belong in the file.
+
+Files with comments to start from: [server.yaml](../packaging/config/server.yaml) and [agent.yaml](../packaging/config/agent.yaml).
 `;
 
 export function configurationPage(): string {
