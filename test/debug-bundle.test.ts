@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { startTestServer } from '../../server/testing.ts';
+import { startTestServer } from '../src/server/testing.ts';
 
 const run = promisify(execFile);
 let server: Awaited<ReturnType<typeof startTestServer>>;
@@ -43,7 +43,7 @@ it('has the state of the fleet, and no planted secret', async () => {
     BERTH_TOKEN: 'operator',
     BERTH_CONFIG: join(directory, 'none.yaml'),
   };
-  const main = new URL('../../main.ts', import.meta.url).pathname;
+  const main = new URL('../src/main.ts', import.meta.url).pathname;
   const { stdout } = await run(process.execPath, [main, 'debug', 'bundle', file], { env });
   expect(stdout).toContain('9 of 9 parts');
   await run('tar', ['-xzf', file, '-C', directory]);
