@@ -28,7 +28,7 @@ describe('a guest that moves', () => {
     from.plane.putVolume();
     from.plane.put({ volumes: [data] });
     await from.pass(5000);
-    expect(from.guest()).toMatchObject({ running: true, boots: 1 });
+    if (from.guest()?.running !== true) throw new Error('its guest does not run');
     to.moveSource = {
       manifest: (move) => source.outgoing.manifest(move),
       async read(move, piece) {
