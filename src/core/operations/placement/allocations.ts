@@ -59,13 +59,7 @@ export function draftClaims(draft: Draft, claims: readonly ConsumerClaim[], word
       if (!isKnownName(snapshot, 'class', name))
         throw badRequest(`${wording.unknownClass}${unknownClass(name).message}`);
   assertRoom(draft, claims, asked);
-  for (const { providerId } of asked) {
-    draft.countOn(providerId);
-    const { outside, host } = draft.provider(providerId);
-    if (outside) continue;
-    for (const { value } of snapshot.providersOfHost(host)) if (value.parent === null) draft.countOn(value.id);
-  }
-  for (const claim of claims) if (claim.amounts.size === 0) countOnHeld(draft, claim.consumer);
+  for (const id of touchedBy(draft, claims, asked)) draft.countOn(id);
   for (const claim of claims)
     write(
       draft,
@@ -75,11 +69,22 @@ export function draftClaims(draft: Draft, claims: readonly ConsumerClaim[], word
     );
 }
 
-/** As in the original: a release by an empty claim counts its providers on, a deletion does not. */
-function countOnHeld(draft: Draft, consumer: string): void {
-  for (const { value } of draft.snapshot.allocationsOfConsumer(consumer))
-    for (const id of Object.keys(value.amounts))
-      if (draft.snapshot.get('provider', keys.provider(id))) draft.countOn(id);
+/** Providers that the claims count on, each once. As in the original, a release by an empty claim counts, a deletion does not. */
+function touchedBy(draft: Draft, claims: readonly ConsumerClaim[], asked: readonly Part[]): ReadonlySet<string> {
+  const { snapshot } = draft;
+  const touched = new Set<string>();
+  for (const { providerId } of asked) {
+    touched.add(providerId);
+    const { outside, host } = draft.provider(providerId);
+    if (outside) continue;
+    for (const { value } of snapshot.providersOfHost(host)) if (value.parent === null) touched.add(value.id);
+  }
+  for (const { consumer, amounts } of claims) {
+    if (amounts.size > 0) continue;
+    for (const { value } of snapshot.allocationsOfConsumer(consumer))
+      for (const id of Object.keys(value.amounts)) if (snapshot.get('provider', keys.provider(id))) touched.add(id);
+  }
+  return touched;
 }
 
 export function deleteAllocations(snapshot: Snapshot, uuid: string): { plan: Plan } {

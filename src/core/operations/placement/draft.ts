@@ -27,10 +27,9 @@ export class Draft {
     this.put({ ...this.provider(id), ...changed });
   }
 
-  /** One generation more than before the request, however often it is called. */
+  /** One generation more. */
   countOn(id: string): void {
-    const before = this.snapshot.get('provider', keys.provider(id))?.value.generation ?? 0;
-    this.setProvider(id, { generation: before + 1 });
+    this.setProvider(id, { generation: this.provider(id).generation + 1 });
   }
 
   /** Rewrites a record as it is, so that of two Plans that depend on it only one commits. */

@@ -42,6 +42,7 @@ export function reshape(
   for (const { id, inventories } of wanted) {
     const unknown = Object.keys(inventories).find((name) => !isKnownName(snapshot, 'class', name));
     if (unknown !== undefined) throw badRequest(`malformed reshaper data: ${unknownClass(unknown).message}`);
+    if (Object.keys(inventories).length === 0) continue;
     // Both the old and the new classes, until the allocations are where they belong.
     writeInventories(draft, id, { ...draft.provider(id).inventories, ...inventories });
   }
