@@ -356,7 +356,7 @@ function httpParts(
   return {
     routes: [...routes, ...access.routes],
     placement: {
-      app: new PlacementApp({ decider, log, randomOrder: parts.placement.randomOrder }),
+      app: new PlacementApp({ decider, log, randomOrder: parts.placement.randomOrder, audit: audit?.parts }),
       at: '/placement',
       noAuth: parts.placement.noAuth,
     },

@@ -103,7 +103,7 @@ export async function startTestServer(
     {
       routes: [...plane.routes, ...access.routes],
       placement: {
-        app: new PlacementApp({ decider, log: silentLogger }),
+        app: new PlacementApp({ decider, log: silentLogger, audit: plane.audit?.parts }),
         at: '/placement',
         noAuth: options.placementNoAuth ?? false,
       },

@@ -7,7 +7,7 @@ const closed = { additionalProperties: false } as const;
 export const AuditOutcome = Type.Enum(['begun', 'done', 'refused', 'failed', 'unknown']);
 export type AuditOutcome = Static<typeof AuditOutcome>;
 
-export const AuditFace = Type.Enum(['http', 'mcp', 'amqp', 'forge', 'server']);
+export const AuditFace = Type.Enum(['http', 'mcp', 'amqp', 'forge', 'placement', 'server']);
 export type AuditFace = Static<typeof AuditFace>;
 
 export const AuditRecord = Type.Object(

@@ -40,6 +40,36 @@ it('has a line for the job of a webhook, and for one with a false signature', as
   expect(after[0]).not.toHaveProperty('who');
 });
 
+it('has the lines of the Placement API: what was changed and what was refused, by whom', async () => {
+  const { url, lines } = await startAudited();
+  const before = lines().length;
+  const uuid = '7d2590ae-fb85-4080-9306-058b4c915e3f';
+  const ask = (method: string, path: string, body?: object) =>
+    fetch(`${url}/placement${path}`, {
+      method,
+      headers: {
+        'x-auth-token': 'operator',
+        'openstack-api-version': 'placement 1.39',
+        'content-type': 'application/json',
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  expect((await ask('POST', '/resource_providers', { name: 'outside', uuid })).status).toBe(200);
+  expect((await ask('PUT', `/resource_providers/${uuid}`, {})).status).toBe(400);
+  expect((await ask('GET', '/resource_providers')).status).toBe(200);
+  const about = { who: 'admin', face: 'placement', kind: 'resource_providers', address: '127.0.0.1' };
+  expect(lines().slice(before)).toEqual([
+    expect.objectContaining({
+      ...about,
+      verb: 'create',
+      outcome: 'done',
+      revision: expect.any(Number),
+      body: expect.any(String),
+    }),
+    expect.objectContaining({ ...about, verb: 'update', object: uuid, outcome: 'refused' }),
+  ]);
+});
+
 it('has the line of a WebSocket into a guest before it opens, and one for each that is refused', async () => {
   const { url, client, agentClient, plane, lines } = await startAudited();
   await client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tiny.img' } });

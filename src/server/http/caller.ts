@@ -3,7 +3,7 @@
 import type { Principal } from '../../core/access/principal.ts';
 
 /** The ways in. */
-export type Face = 'http' | 'mcp' | 'amqp' | 'forge';
+export type Face = 'http' | 'mcp' | 'amqp' | 'forge' | 'placement';
 
 export interface Caller {
   readonly principal: Principal;

@@ -1,5 +1,6 @@
 // The Placement API: finds the route of a request, asks whether its caller and version may use it, and answers. Decides nothing.
 
+import { type AuditParts, openTrail } from '../audit/trail.ts';
 import { contextOf, type Decider } from '../decide.ts';
 import type { Logger } from '../../base/log.ts';
 import {
@@ -41,6 +42,8 @@ export interface PlacementParts {
   readonly log: Logger;
   /** Whether allocation candidates come in random order. Default: always in the same. */
   readonly randomOrder?: boolean;
+  /** Absent: what is changed is written down nowhere. */
+  readonly audit?: AuditParts | undefined;
 }
 
 export class PlacementApp {
@@ -71,7 +74,11 @@ export class PlacementApp {
         randomOrder,
       };
       admit(found.route, exchange);
-      return answerOf(await found.route.handle(exchange), { version, nowMs: ctx.nowMs, origin: request.origin });
+      return answerOf(await told(found.route, exchange, this.#parts.audit), {
+        version,
+        nowMs: ctx.nowMs,
+        origin: request.origin,
+      });
     } catch (error) {
       if (!(error instanceof ApiError || error instanceof HttpRefusal))
         log.error('a request of the Placement API failed', {
@@ -81,6 +88,28 @@ export class PlacementApp {
         });
       return answerOfFault(error, { request, version });
     }
+  }
+}
+
+/** A change has its line in the audit log before its answer, as through our own API. */
+async function told(route: PlacementRoute, exchange: Exchange, audit: AuditParts | undefined): Promise<Reply> {
+  const { as: caller, body } = exchange.request;
+  if (audit === undefined || caller === undefined || route.method === 'GET') return route.handle(exchange);
+  const [, kind = '', ...more] = policyOf(route).split(':');
+  const [object = ''] = Object.values(exchange.params);
+  const trail = openTrail(audit, caller, {
+    ...{ verb: more.at(-1) ?? 'update', kind },
+    ...(object === '' ? {} : { object: /^[\w-]{1,255}$/.test(object) ? object : '(not a name)' }),
+    ...(body === '' ? {} : { body: audit.hashBody(body) }),
+  });
+  trail.assertWritable();
+  try {
+    const reply = await route.handle(exchange);
+    if (!trail.isTold) await trail.acted();
+    return reply;
+  } catch (error) {
+    if (!trail.isTold) await trail.failed(error);
+    throw error;
   }
 }
 

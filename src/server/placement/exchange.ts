@@ -6,6 +6,7 @@ import { badRequest, PlacementFault, placementCodes } from '../../core/operation
 import type { Context } from '../../core/state/context.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { Decider } from '../decide.ts';
+import type { Caller } from '../http/caller.ts';
 import { formAt, since, type ByVersion } from './versions.ts';
 import { type Schema, schemaFault } from './wire/json-schema.ts';
 
@@ -20,6 +21,8 @@ export interface PlacementRequest {
   readonly body: string;
   /** Of `X-Auth-Token`, or of any other credentials; undefined: none that count. */
   readonly caller: PlacementCaller | undefined;
+  /** The same for the audit log; absent: the request comes over no connection. */
+  readonly as?: Caller;
   /** Where the API is mounted: '' or `/placement`. */
   readonly mount: string;
   /** `http://host:port`, as the client wrote it. */

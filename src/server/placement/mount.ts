@@ -2,6 +2,7 @@
 // in its own form.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { anonymous } from '../../core/access/principal.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { PlacementApp } from './app.ts';
 import { callerOf, noAuthCaller } from './callers.ts';
@@ -53,6 +54,7 @@ async function answer(
     headers: singleHeaders(request.raw),
     body: typeof body === 'string' ? body : '',
     caller: callerIn(request, { mount, parts }),
+    as: { principal: request.principal ?? anonymous, requestId: request.id, address: request.ip, face: 'placement' },
     mount: mount.at,
     origin: `${request.protocol}://${request.headers.host ?? 'localhost'}`,
     requestId,
