@@ -35,8 +35,10 @@ export class Totals {
 
 type Rows = Iterable<readonly [labels: Readonly<Record<string, string>>, value: number]>;
 
-export function measureFleet(registry: Registry, totals: Totals): void {
-  const gauge = (name: string, help: string, labelNames: readonly string[], rows: (read: FleetTotals) => Rows): void =>
+type Measure = (name: string, help: string, labelNames: readonly string[], rows: (read: FleetTotals) => Rows) => void;
+
+function measuring(registry: Registry, totals: Totals): Measure {
+  return (name, help, labelNames, rows) =>
     registry.registerMetric(
       new Gauge({
         ...{ name: `berth_${name}`, help, labelNames: [...labelNames], registers: [] },
@@ -46,6 +48,25 @@ export function measureFleet(registry: Registry, totals: Totals): void {
         },
       }),
     );
+}
+
+/** `named`: by project, for those who may know their names; others get sums. */
+export function measureQueue(registry: Registry, totals: Totals, { named }: { readonly named: boolean }): void {
+  const gauge = measuring(registry, totals);
+  const most = named ? projectsMax : 0;
+  gauge(
+    'queue_instances',
+    'Instances that wait for a host, by project; the empty name: those of further projects',
+    ['project'],
+    (read) => queueRows(read, { most, valueOf: ({ waiting }) => waiting, together: (a, b) => a + b }),
+  );
+  gauge('queue_oldest_seconds', 'How long the oldest of them has waited', ['project'], (read) =>
+    queueRows(read, { most, valueOf: ({ oldestMs }) => oldestMs / 1_000, together: Math.max }),
+  );
+}
+
+export function measureFleet(registry: Registry, totals: Totals): void {
+  const gauge = measuring(registry, totals);
   gauge('hosts_by_state', 'Hosts that are known, by their state', ['state'], ({ hosts }) =>
     all(
       'state',
@@ -70,20 +91,6 @@ export function measureFleet(registry: Registry, totals: Totals): void {
     'What is claimed, by pool and resource class, in the unit of the class',
     ['pool', 'class'],
     ({ claims }) => claims.map(({ pool, resourceClass, used }) => [{ pool, class: resourceClass }, used]),
-  );
-  gauge(
-    'queue_instances',
-    'Instances that wait for a host, by project; the empty name: those of further projects',
-    ['project'],
-    (read) =>
-      queueRows(
-        read,
-        ({ waiting }) => waiting,
-        (a, b) => a + b,
-      ),
-  );
-  gauge('queue_oldest_seconds', 'How long the oldest of them has waited', ['project'], (read) =>
-    queueRows(read, ({ oldestMs }) => oldestMs / 1_000, Math.max),
   );
   gauge('queue_reasons', 'Instances that wait for a host, by the reason', ['reason'], ({ reasons }) =>
     [...reasons].map(([reason, count]) => [{ reason }, count]),
@@ -110,13 +117,20 @@ type QueueEntry = Queue extends ReadonlyMap<string, infer V> ? V : never;
 
 function queueRows(
   { queue }: FleetTotals,
-  valueOf: (total: QueueEntry) => number,
-  together: (a: number, b: number) => number,
+  {
+    most,
+    valueOf,
+    together,
+  }: {
+    readonly most: number;
+    readonly valueOf: (total: QueueEntry) => number;
+    readonly together: (a: number, b: number) => number;
+  },
 ): Rows {
   const largest = [...queue].sort(([, a], [, b]) => b.waiting - a.waiting);
   const rows: [Record<string, string>, number][] = largest
-    .slice(0, projectsMax)
+    .slice(0, most)
     .map(([project, total]) => [{ project }, valueOf(total)]);
-  const rest = largest.slice(projectsMax).map(([, total]) => valueOf(total));
-  return rest.length === 0 ? rows : [...rows, [{ project: '' }, rest.reduce(together)]];
+  const rest = largest.slice(most).map(([, total]) => valueOf(total));
+  return rest.length === 0 ? rows : [...rows, [{ project: '' }, rest.reduce((a, b) => together(a, b))]];
 }

@@ -5,7 +5,7 @@ import { FindingCode } from '../../api/verify.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Cache } from '../../core/state/cache.ts';
 import { type Activity, measureWatches } from './activity.ts';
-import { measureFleet, Totals } from './fleet.ts';
+import { measureFleet, measureQueue, Totals } from './fleet.ts';
 import { measureBySourceNames } from './source-names.ts';
 import type { Survival } from '../../api/plans/host-plan.ts';
 import type { Outside } from '../outside.ts';
@@ -33,7 +33,8 @@ export interface MetricsParts {
 
 export interface Metrics {
   readonly contentType: string;
-  text(): Promise<string>;
+  /** `named`: with the names of projects. */
+  text(options: { readonly named: boolean }): Promise<string>;
 }
 
 export function createMetrics({ cache, verifier, ready, leads, overloaded, ...parts }: MetricsParts): Metrics {
@@ -58,6 +59,9 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
   gauge('berth_hosts', 'Hosts that are known', () => cache.count('host'));
   const totals = new Totals({ snapshot: cache, clock });
   measureFleet(registry, totals);
+  const queues = { named: new Registry(), summed: new Registry() };
+  measureQueue(queues.named, totals, { named: true });
+  measureQueue(queues.summed, totals, { named: false });
   activity.register(registry);
   measureWatches(registry, watches);
   if (sourceNames) measureBySourceNames(registry, { snapshot: cache, totals, activity });
@@ -86,7 +90,10 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
     measureWebhooks(registry, outside);
     measureInventories(registry, outside);
   }
-  return { contentType: registry.contentType, text: () => registry.metrics() };
+  return {
+    contentType: registry.contentType,
+    text: async ({ named }) => `${await registry.metrics()}${await (named ? queues.named : queues.summed).metrics()}`,
+  };
 }
 
 function measureSurvival(registry: Registry, survival: FleetSurvival): void {

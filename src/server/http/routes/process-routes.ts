@@ -31,9 +31,9 @@ export function processRoutes({ whyNotReady, version, metrics, outside, snapshot
       if (why !== undefined) throw new ApiError('Unavailable', why);
       return { status: 200, json: { ok: true, ...(query.verbose ? { parts: partsFor(caller) } : {}) } };
     }),
-    bind(routes.metrics, () => ({
+    bind(routes.metrics, (_, { caller }) => ({
       status: 200,
-      bytes: textOf(metrics),
+      bytes: textOf(metrics, rightsOf(caller.principal, snapshot).everywhere('read', 'project')),
       headers: { 'content-type': metrics.contentType },
     })),
     bind(routes.version, () => ({ status: 200, json: { version } })),
@@ -48,6 +48,6 @@ function openApiText(): Uint8Array {
   return (madeOpenApiText ??= Buffer.from(JSON.stringify(openApiDocument())));
 }
 
-async function* textOf(metrics: Metrics): AsyncGenerator<Uint8Array, void> {
-  yield Buffer.from(await metrics.text());
+async function* textOf(metrics: Metrics, named: boolean): AsyncGenerator<Uint8Array, void> {
+  yield Buffer.from(await metrics.text({ named }));
 }
