@@ -4,7 +4,7 @@ import { sessionRoutes as routes } from '../../../api/routes/session.ts';
 import { ApiError } from '../../../api/errors.ts';
 import type { Principal } from '../../../core/access/principal.ts';
 import { standingOf } from '../../../core/access/standing.ts';
-import { useSessionLink } from '../../../core/operations/access/session-link.ts';
+import { useOnce } from '../../../core/operations/access/use-once.ts';
 import { newId } from '../../../base/ids.ts';
 import { keys } from '../../../core/state/keys.ts';
 import type { Snapshot } from '../../../core/state/snapshot.ts';
@@ -59,7 +59,11 @@ export function sessionRoutes({ decider, secret, secure }: SessionParts): Route[
       const { nonce, expiresAtMs } = link;
       await decideFor(decider, request, (snapshot, ctx) => {
         assertStands(link, snapshot, ctx.nowMs);
-        return useSessionLink(snapshot, { nonce, expiresAtMs }, ctx);
+        return useOnce(
+          snapshot,
+          { kind: 'link', nonce, expiresAtMs, advice: 'get another with "berth dashboard"' },
+          ctx,
+        );
       });
       return begin(link.by);
     }),
