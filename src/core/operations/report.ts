@@ -111,7 +111,7 @@ function applyGuest(
     return stale;
   const { status } = instance.value;
   const last = status.report;
-  if (last && (epoch < last.epoch || (epoch === last.epoch && report.sequence <= last.sequence))) return stale;
+  if (isOvertaken(last, { epoch, sequence: report.sequence })) return stale;
 
   const next = nextStatus(instance.value, guest, input, ctx);
   const resized = resizeDone(instance.value, allocation, guest);
@@ -140,7 +140,7 @@ function applyIncoming(
   const { migration } = entry.value.status;
   if (migration === undefined || guest.incoming?.id !== migration.id) return stale;
   const last = migration.report;
-  if (last && (epoch < last.epoch || (epoch === last.epoch && report.sequence <= last.sequence))) return stale;
+  if (isOvertaken(last, { epoch, sequence: report.sequence })) return stale;
   const next = { ...migration, seen: guest.incoming, report: { epoch, sequence: report.sequence } };
   return { plan: { changes: [withMigration(entry, next)] }, result: 'accepted' };
 }
@@ -236,4 +236,14 @@ function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatu
     default:
       return undefined;
   }
+}
+
+interface Sequenced {
+  readonly epoch: number;
+  readonly sequence: number;
+}
+
+/** Whether a report is no newer than the `last` that was taken. */
+function isOvertaken(last: Sequenced | undefined, { epoch, sequence }: Sequenced): boolean {
+  return last !== undefined && (epoch < last.epoch || (epoch === last.epoch && sequence <= last.sequence));
 }

@@ -233,7 +233,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'a report that was overtaken is taken after the newer one: etcd #15271, time travel',
     invariant: 7,
     file: 'core/operations/report.ts',
-    find: '(epoch === last.epoch && report.sequence <= last.sequence)',
+    find: '(epoch === last.epoch && sequence <= last.sequence)',
     replace: 'false',
   },
   {
@@ -498,7 +498,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     invariant: 2,
     rare: { hint: 25 },
     file: 'core/operations/restored-record.ts',
-    find: 'return restoredInstance(record, nowMs);',
+    find: 'return restoredInstance(asClaimed(record, nowMs), nowMs);',
     replace: 'return record;',
   },
   {
