@@ -36,7 +36,7 @@ const queries = new QueryClient({ defaultOptions: { queries: { retry: 1, refetch
 const reloadEveryMs = 30_000;
 window.addEventListener('vite:preloadError', () => {
   const lastMs = Number(sessionStorage.getItem('reloaded') ?? 0);
-  if (Date.now() - lastMs < reloadEveryMs) return; // it was in vain
+  if (Date.now() - lastMs < reloadEveryMs) return; // reloading did not help
   sessionStorage.setItem('reloaded', String(Date.now()));
   location.reload();
 });

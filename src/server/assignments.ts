@@ -146,7 +146,7 @@ export class Assignments {
     }
   }
 
-  /** What the host is told of an allocation; of a task's, or of one of another system, nothing. */
+  /** The part of an allocation that is sent to the host. Nothing for tasks and for consumers of other systems. */
   #order(allocationKey: string, host: string): Sent | undefined {
     const allocation = this.#cache.committed('allocation', allocationKey);
     if (!allocation || allocation.value.host !== host) return undefined;

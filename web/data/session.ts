@@ -4,7 +4,7 @@ import type { WhoAmI } from '../../src/api/routes/access.ts';
 import { ApiError } from '../../src/api/errors.ts';
 import { client } from './client.ts';
 
-/** Undefined: nobody is logged in. */
+/** Undefined: no one is logged in. */
 export async function whoAmI(): Promise<WhoAmI | undefined> {
   try {
     return await client.whoAmI();

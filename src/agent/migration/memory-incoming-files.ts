@@ -1,4 +1,4 @@
-// Files of moving guests that are only pretended: for the simulator, and for hosts whose guests are. They outlive whoever looks at them.
+// Files of moving guests that are only pretended: for the simulator, and for hosts whose guests are. They stay when the agent restarts.
 
 import type { DiskReader, Incoming, IncomingFiles, IncomingLook } from './moved-files.ts';
 

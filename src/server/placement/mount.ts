@@ -13,7 +13,7 @@ export interface PlacementMount {
   readonly app: PlacementApp;
   /** `/placement`; '': everything. */
   readonly at: string;
-  /** Whoever names a user in X-Auth-Token is that user: for development only. */
+  /** X-Auth-Token names a user, and that is believed: for development only. */
   readonly noAuth?: boolean;
 }
 

@@ -100,7 +100,7 @@ it('tells one trace from the request to the guest that is ready', async () => {
   expect(schedule?.name).toBe('schedule');
 });
 
-it('drops what a collector refuses, tells of the next boot, and of no boot twice', async () => {
+it('drops what a collector refuses, sends the next boot, and sends no boot twice', async () => {
   await server.client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tmp/tiny.qcow2' } });
   answers.push(400);
   await boot('a');

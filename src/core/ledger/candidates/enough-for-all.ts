@@ -52,7 +52,7 @@ function placesOf({ inventories, used }: CandidateProvider, claimed: number, { r
   return Math.max(0, Math.floor(free / amount));
 }
 
-/** Whether each slot can have one of its options, when a provider has so many places (Kuhn's augmenting paths). */
+/** Whether each slot can have one of its options, where a provider has a limited number of places (Kuhn's augmenting paths). */
 function matches(slots: readonly Slot[], placesIn: (provider: CandidateProvider) => number): boolean {
   // With as many options that have a place as there are slots, each slot finds one whatever the others take.
   const open = slots.filter(({ options }) => !hasPlaces(options, placesIn, slots.length));
