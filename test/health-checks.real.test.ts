@@ -1,14 +1,13 @@
 // Health checks as users ask for them: server, agent and command line as processes, a real podman, and the tiny image in a real QEMU.
 
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Instance } from '../src/api/resources/instance.ts';
 import { whyNoExecution, whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
 import { type PodmanFleet, startPodmanFleet } from './podman-fleet.ts';
-import { type Fleet, runBerth, startFleet } from './processes.ts';
-import { tinyImage } from './tiny-image.ts';
+import { type Fleet, runBerth } from './processes.ts';
+import { tinyFleet } from './tiny-fleet.ts';
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 const readyCondition = ({ status }: Instance) => status.conditions.find(({ type }) => type === 'Ready');
@@ -116,20 +115,7 @@ done`;
 });
 
 describe('the checks of virtual machines', () => {
-  let directory: string;
-  let fleet: Fleet;
-
-  beforeAll(async () => {
-    const tiny = await tinyImage();
-    directory = await mkdtemp(join(tmpdir(), 'berth-checks-'));
-    fleet = await startFleet(directory);
-    await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: tiny.spec });
-  });
-  afterAll(async () => {
-    await fleet.removeAll();
-    await fleet.stop();
-    await rm(directory, { recursive: true, force: true });
-  });
+  const at = tinyFleet();
 
   it('are as the recipe in docs/health-checks.md says', async () => {
     const document = await readFile(join(import.meta.dirname, '../docs/health-checks.md'), 'utf8');
@@ -140,14 +126,15 @@ describe('the checks of virtual machines', () => {
     expect(commands).toHaveLength(6);
     for (const command of commands) {
       const [words = '', ...said] = command.trimEnd().split('\n');
-      if (words.startsWith('events')) await fleet.until('broken', ({ status }) => status.restarts?.exhausted === true);
+      if (words.startsWith('events'))
+        await at.fleet.until('broken', ({ status }) => status.restarts?.exhausted === true);
       const pattern = said.map((line) => line.split('...').map(escaped).join('[^]*')).join('\\s+');
-      expect(await berth(fleet, ...words.split(' '))).toMatch(new RegExp(`^${pattern}\\s*$`));
+      expect(await berth(at.fleet, ...words.split(' '))).toMatch(new RegExp(`^${pattern}\\s*$`));
     }
   });
 
   it('a published port counts only once the guest itself answers there', async () => {
-    await fleet.client.create('instance', {
+    await at.fleet.client.create('instance', {
       metadata: { name: 'page' },
       spec: {
         ...{ image: 'tiny', cpus: 1, memoryMiB: 128, stopGraceMs: 1000 },
@@ -156,19 +143,19 @@ describe('the checks of virtual machines', () => {
         checks: { readiness: { tcp: { port: 8080 }, periodMs: 1000, failures: 2 } },
       },
     });
-    const shut = await fleet.until('page', (each) => readyCondition(each)?.message.includes('failed') === true);
+    const shut = await at.fleet.until('page', (each) => readyCondition(each)?.message.includes('failed') === true);
     expect(shut.status).toMatchObject({ phase: 'Running', guest: { ready: false } });
     // The guest has booted, and port 80 answers; port 8080 still does not.
-    await fleet.client.replace('instance', 'page', {
+    await at.fleet.client.replace('instance', 'page', {
       ...shut,
       spec: { ...shut.spec, checks: { readiness: { http: { port: 80 }, periodMs: 1000 } } },
     });
-    await fleet.until('page', ({ status }) => status.guest?.ready === true);
-    const open = await fleet.client.get('instance', 'page');
-    await fleet.client.replace('instance', 'page', {
+    await at.fleet.until('page', ({ status }) => status.guest?.ready === true);
+    const open = await at.fleet.client.get('instance', 'page');
+    await at.fleet.client.replace('instance', 'page', {
       ...open,
       spec: { ...open.spec, checks: { readiness: { tcp: { port: 8080 }, periodMs: 1000, failures: 2 } } },
     });
-    await fleet.until('page', ({ status }) => status.guest?.ready === false);
+    await at.fleet.until('page', ({ status }) => status.guest?.ready === false);
   });
 });

@@ -6,42 +6,29 @@ import { copyFile, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/pr
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { NewResource } from '../src/api/client/client.ts';
 import type { InstanceSpec } from '../src/api/resources/instance.ts';
-import { type Fleet, startFleet } from './processes.ts';
+import { startFleet } from './processes.ts';
 import { tinyImage } from './tiny-image.ts';
+import { tinyFleet } from './tiny-fleet.ts';
 
-let directory: string;
-let fleet: Fleet;
-
-beforeAll(async () => {
-  const tiny = await tinyImage();
-  directory = await mkdtemp(join(tmpdir(), 'berth-e2e-'));
-  fleet = await startFleet(directory);
-  await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: tiny.spec });
-});
-
-afterAll(async () => {
-  await fleet.removeAll();
-  await fleet.stop();
-  await rm(directory, { recursive: true, force: true });
-});
+const at = tinyFleet();
 
 const run = (name: string, spec: NewResource<Partial<InstanceSpec>>['spec'] = {}) =>
-  fleet.client.create('instance', {
+  at.fleet.client.create('instance', {
     metadata: { name },
     spec: { image: 'tiny', cpus: 1, memoryMiB: 128, stopGraceMs: 3000, ...spec },
   });
 
 async function remove(name: string): Promise<void> {
-  await fleet.client.delete('instance', name);
-  await fleet.gone(name);
+  await at.fleet.client.delete('instance', name);
+  await at.fleet.gone(name);
 }
 
 async function consoleOf(name: string): Promise<string> {
   const pieces: Uint8Array[] = [];
-  for await (const piece of fleet.client.log(name)) pieces.push(piece);
+  for await (const piece of at.fleet.client.log(name)) pieces.push(piece);
   return Buffer.concat(pieces).toString();
 }
 
@@ -71,7 +58,7 @@ function tracesOf(instanceId: string): string[] {
       else if (entry.isDirectory()) walk(child);
     }
   };
-  walk(fleet.agentDirectory);
+  walk(at.fleet.agentDirectory);
   return traces;
 }
 
@@ -92,7 +79,7 @@ describe('one instance', () => {
       ports: [{ guestPort: 80, hostPort: 0, protocol: 'tcp' }],
       diskGiB: 1,
     });
-    const booted = await fleet.ready('web');
+    const booted = await at.fleet.ready('web');
     expect(booted.status).toMatchObject({
       phase: 'Running',
       host: 'h1',
@@ -117,7 +104,7 @@ describe('one instance', () => {
     await remove('web');
     expect(tracesOf(made.metadata.id)).toEqual([]);
     expect(await portIsFree(port)).toBe(true);
-    const { items: events } = await fleet.client.list('event', { subject: made.metadata.id });
+    const { items: events } = await at.fleet.client.list('event', { subject: made.metadata.id });
     expect(events.map((event) => event.spec.reason)).toEqual([
       'Scheduled',
       'Started',
@@ -125,18 +112,18 @@ describe('one instance', () => {
       'DeletionRequested',
       'Deleted',
     ]);
-    expect((await fleet.client.list('host')).items[0]?.status.unknownGuests).toEqual([]);
+    expect((await at.fleet.client.list('host')).items[0]?.status.unknownGuests).toEqual([]);
   });
 
   it('gives its console from any byte offset on, and follows it', async () => {
     await run('log');
-    await fleet.ready('log');
+    await at.fleet.ready('log');
     const all = await consoleOf('log');
     const pieces: Uint8Array[] = [];
-    for await (const piece of fleet.client.log('log', { offset: all.length - 20 })) pieces.push(piece);
+    for await (const piece of at.fleet.client.log('log', { offset: all.length - 20 })) pieces.push(piece);
     expect(Buffer.concat(pieces).toString().slice(0, 20)).toBe(all.slice(-20));
     const stop = new AbortController();
-    for await (const piece of fleet.client.log('log', { follow: true }, stop.signal)) {
+    for await (const piece of at.fleet.client.log('log', { follow: true }, stop.signal)) {
       expect(piece.length).toBeGreaterThan(0);
       break;
     }
@@ -146,29 +133,29 @@ describe('one instance', () => {
 
   it('may be deleted while it is being built, and leaves nothing', async () => {
     const made = await run('early');
-    await fleet.until('early', ({ status }) => status.phase !== 'Pending');
+    await at.fleet.until('early', ({ status }) => status.phase !== 'Pending');
     await remove('early');
     expect(tracesOf(made.metadata.id)).toEqual([]);
   });
 
   it('is stopped, or ends, and is started again on its own disk', async () => {
     const made = await run('again');
-    await fleet.ready('again');
-    const { spec } = await fleet.client.get('instance', 'again');
-    await fleet.client.replace('instance', 'again', { spec: { ...spec, powerState: 'stopped' } });
-    await fleet.until('again', ({ status }) => status.phase === 'Stopped');
+    await at.fleet.ready('again');
+    const { spec } = await at.fleet.client.get('instance', 'again');
+    await at.fleet.client.replace('instance', 'again', { spec: { ...spec, powerState: 'stopped' } });
+    await at.fleet.until('again', ({ status }) => status.phase === 'Stopped');
     expect(qemusOf(made.metadata.id)).toEqual([]);
-    await fleet.client.replace('instance', 'again', { spec: { ...spec, powerState: 'running' } });
-    const back = await fleet.until('again', ({ status }) => status.phase === 'Running');
+    await at.fleet.client.replace('instance', 'again', { spec: { ...spec, powerState: 'running' } });
+    const back = await at.fleet.until('again', ({ status }) => status.phase === 'Running');
     expect(back.status.incarnation).toBe(1);
     // Ended by itself, it starts again when it is asked to, and only then.
     const [pid] = qemusOf(made.metadata.id);
     if (pid === undefined) expect.unreachable();
     process.kill(pid, 'SIGKILL');
-    const failed = await fleet.until('again', ({ status }) => status.phase === 'Failed');
+    const failed = await at.fleet.until('again', ({ status }) => status.phase === 'Failed');
     expect(failed.status.guest?.reason).toBe('HypervisorExited');
-    await fleet.client.replace('instance', 'again', { spec: { ...failed.spec, starts: 1 } });
-    const started = await fleet.until('again', ({ status }) => status.phase === 'Running');
+    await at.fleet.client.replace('instance', 'again', { spec: { ...failed.spec, starts: 1 } });
+    const started = await at.fleet.until('again', ({ status }) => status.phase === 'Running');
     expect(started.status).toMatchObject({ incarnation: 1, restartCount: 0 });
     expect(started.status.guest?.startedAtMs).toBeGreaterThan(failed.status.guest?.startedAtMs ?? 0);
     expect(qemusOf(made.metadata.id)).toHaveLength(1);
@@ -183,13 +170,16 @@ describe('faults', () => {
     for (const [i, delayMs] of [0, 2, 4, 8, 16, 32, 64, 128].entries()) {
       const name = `kill-${i}`;
       const body = { metadata: { name }, spec: { image: 'tiny', cpus: 1, memoryMiB: 64, stopGraceMs: 0 } };
-      const first = fleet.client.create('instance', body, { idempotencyKey: name }).catch(() => undefined);
+      const first = at.fleet.client.create('instance', body, { idempotencyKey: name }).catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, delayMs)); // the moment is what varies, nothing waits for it
-      await fleet.restartServer();
+      await at.fleet.restartServer();
       await first;
-      const made = await fleet.client.create('instance', body, { idempotencyKey: name });
+      const made = await at.fleet.client.create('instance', body, { idempotencyKey: name });
       ids.push(made.metadata.id);
-      const started = await fleet.until(name, ({ status }) => status.phase === 'Running' || status.phase === 'Failed');
+      const started = await at.fleet.until(
+        name,
+        ({ status }) => status.phase === 'Running' || status.phase === 'Failed',
+      );
       expect(started.status).toMatchObject({ phase: 'Running', incarnation: 1 });
       expect(qemusOf(made.metadata.id)).toHaveLength(1);
       await remove(name);
@@ -200,10 +190,10 @@ describe('faults', () => {
 
   it('an agent killed during boot finds the same guest again, which never noticed', async () => {
     const made = await run('adopt');
-    await fleet.until('adopt', ({ status }) => status.phase === 'Running');
+    await at.fleet.until('adopt', ({ status }) => status.phase === 'Running');
     const before = qemusOf(made.metadata.id);
-    await fleet.restartAgent();
-    const booted = await fleet.ready('adopt');
+    await at.fleet.restartAgent();
+    const booted = await at.fleet.ready('adopt');
     expect(booted.status).toMatchObject({ phase: 'Running', incarnation: 1, restartCount: 0 });
     expect(qemusOf(made.metadata.id)).toEqual(before);
     await remove('adopt');
@@ -213,10 +203,13 @@ describe('faults', () => {
     for (const delayMs of [0, 20, 40, 80, 160]) {
       const name = `begun-${delayMs}`;
       const made = await run(name, { stopGraceMs: 0 });
-      await fleet.until(name, ({ status }) => status.phase !== 'Pending');
+      await at.fleet.until(name, ({ status }) => status.phase !== 'Pending');
       await new Promise((resolve) => setTimeout(resolve, delayMs)); // as above
-      await fleet.restartAgent();
-      const started = await fleet.until(name, ({ status }) => status.phase === 'Running' || status.phase === 'Failed');
+      await at.fleet.restartAgent();
+      const started = await at.fleet.until(
+        name,
+        ({ status }) => status.phase === 'Running' || status.phase === 'Failed',
+      );
       expect(started.status).toMatchObject({ phase: 'Running', incarnation: 1 });
       expect(qemusOf(made.metadata.id)).toHaveLength(1);
       await remove(name);
@@ -226,14 +219,14 @@ describe('faults', () => {
 
   it('a QEMU that dies fails its instance with the reason, and a restart policy brings it back anew', async () => {
     const made = await run('dies', { restartPolicy: 'OnFailure' });
-    await fleet.until('dies', ({ status }) => status.phase === 'Running');
+    await at.fleet.until('dies', ({ status }) => status.phase === 'Running');
     const [pid] = qemusOf(made.metadata.id);
     if (pid === undefined) expect.unreachable();
     process.kill(pid, 'SIGKILL');
-    const back = await fleet.until('dies', ({ status }) => status.phase === 'Running' && status.restartCount === 1);
+    const back = await at.fleet.until('dies', ({ status }) => status.phase === 'Running' && status.restartCount === 1);
     expect(back.status.incarnation).toBe(2);
     expect(qemusOf(made.metadata.id)).toHaveLength(1);
-    const { items: events } = await fleet.client.list('event', { subject: made.metadata.id });
+    const { items: events } = await at.fleet.client.list('event', { subject: made.metadata.id });
     expect(events.map((event) => event.spec.reason)).toContain('HypervisorExited');
     await remove('dies');
     expect(tracesOf(made.metadata.id)).toEqual([]);
@@ -275,13 +268,13 @@ describe('faults', () => {
   ];
   for (const [what, make, reason] of badImages) {
     it(`an image that is ${what} fails the instance with that reason and leaves nothing`, async () => {
-      const copy = join(directory, 'copy.qcow2');
+      const copy = join(at.directory, 'copy.qcow2');
       const tiny = await tinyImage();
       await copyFile(tiny.path, copy);
       const name = `image-${badImages.findIndex(([each]) => each === what)}`;
-      await fleet.client.create('image', { metadata: { name }, spec: { format: 'qcow2', ...(await make(copy)) } });
+      await at.fleet.client.create('image', { metadata: { name }, spec: { format: 'qcow2', ...(await make(copy)) } });
       const made = await run(name, { image: name });
-      const failed = await fleet.until(name, ({ status }) => status.phase === 'Failed');
+      const failed = await at.fleet.until(name, ({ status }) => status.phase === 'Failed');
       expect(failed.status.guest?.reason).toMatch(reason);
       await remove(name);
       expect(tracesOf(made.metadata.id)).toEqual([]);
@@ -294,7 +287,7 @@ describe('faults', () => {
     const address = taken.address();
     const hostPort = typeof address === 'object' && address ? address.port : 0;
     await run('port', { ports: [{ guestPort: 80, hostPort, protocol: 'tcp' }] });
-    const failed = await fleet.until('port', ({ status }) => status.phase === 'Failed');
+    const failed = await at.fleet.until('port', ({ status }) => status.phase === 'Failed');
     expect(failed.status.guest).toMatchObject({
       reason: 'PortInUse',
       message: expect.stringContaining(String(hostPort)),
@@ -305,11 +298,11 @@ describe('faults', () => {
 
   it('a request larger than any host waits, with the reason host by host', async () => {
     await run('huge', { memoryMiB: 10_000_000 });
-    const waiting = await fleet.until('huge', ({ status }) =>
+    const waiting = await at.fleet.until('huge', ({ status }) =>
       status.conditions.some((condition) => condition.reason === 'Unschedulable'),
     );
     expect(waiting.status.phase).toBe('Pending');
-    const explanation = await fleet.client.explain('huge');
+    const explanation = await at.fleet.client.explain('huge');
     expect(explanation.summary).toBe('0 of 1 host: 1 InsufficientMemory');
     expect(explanation.hosts).toMatchObject([
       { host: 'h1', fits: false, refusals: [{ rule: 'fit', reason: 'InsufficientMemory' }] },
@@ -327,7 +320,7 @@ describe('a full disk', () => {
       const tiny = await tinyImage();
       const mib = Math.ceil((await readFile(tiny.path)).length / 2 ** 20);
       execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib + 6}m`, 'tmpfs', small]);
-      const full = await startFleet(join(directory, 'full'), { agentDirectory: join(small, 'agent') });
+      const full = await startFleet(join(at.directory, 'full'), { agentDirectory: join(small, 'agent') });
       try {
         await full.client.create('image', { metadata: { name: 'tiny' }, spec: tiny.spec });
         const create = (name: string) =>

@@ -1,11 +1,10 @@
 // Follows docs/resize.md: a server, an agent and QEMU as processes. The guest says what it has at each boot, and keeps a mark on its disk.
 
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Fleet, runBerth, startFleet } from './processes.ts';
-import { tinyImage } from './tiny-image.ts';
+import { expect, it } from 'vitest';
+import { runBerth } from './processes.ts';
+import { tinyFleet } from './tiny-fleet.ts';
 
 const script = `#!/bin/sh
 echo "has $(nproc) CPUs, $(head -n 1 /proc/meminfo), $(cat /sys/block/vda/size) sectors, $(dd if=/dev/vda bs=1M skip=512 count=1 2>/dev/null | head -c 4)"
@@ -14,24 +13,11 @@ sync
 `;
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-let directory: string;
-let fleet: Fleet;
-
-beforeAll(async () => {
-  const tiny = await tinyImage();
-  directory = await mkdtemp(join(tmpdir(), 'berth-resize-'));
-  fleet = await startFleet(directory);
-  await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: tiny.spec });
-});
-afterAll(async () => {
-  await fleet.removeAll();
-  await fleet.stop();
-  await rm(directory, { recursive: true, force: true });
-});
+const at = tinyFleet();
 
 async function told(): Promise<string[]> {
   const pieces: Uint8Array[] = [];
-  for await (const piece of fleet.client.log('web')) pieces.push(piece);
+  for await (const piece of at.fleet.client.log('web')) pieces.push(piece);
   return (
     Buffer.concat(pieces)
       .toString()
@@ -41,18 +27,18 @@ async function told(): Promise<string[]> {
 
 it('goes as the document says, with the data of the guest', async () => {
   const spec = { image: 'tiny', cpus: 1, memoryMiB: 128, diskGiB: 1, stopGraceMs: 3_000, userData: script };
-  await fleet.client.create('instance', { metadata: { name: 'web' }, spec });
-  const before = await fleet.ready('web');
+  await at.fleet.client.create('instance', { metadata: { name: 'web' }, spec });
+  const before = await at.fleet.ready('web');
   const document = await readFile(join(import.meta.dirname, '../docs/resize.md'), 'utf8');
   const [, block = ''] = /```console\n([\s\S]*?)```/.exec(document) ?? [];
   let hash = '';
   for (const command of block.split(/^\$ berth /m).slice(1)) {
     const [words = '', ...lines] = command.trimEnd().split('\n');
-    const { stdout } = await runBerth(words.replace('HASH', hash).split(' '), fleet.environment);
+    const { stdout } = await runBerth(words.replace('HASH', hash).split(' '), at.fleet.environment);
     expect(stdout.trimEnd()).toMatch(new RegExp(`^${lines.join('\n').split('...').map(escaped).join('[^]*')}$`));
     hash = /--apply (\w+)/.exec(stdout)?.[1] ?? hash;
   }
-  const after = await fleet.until('web', ({ status }) => status.guest?.ready === true);
+  const after = await at.fleet.until('web', ({ status }) => status.guest?.ready === true);
   expect(after.status).toMatchObject({ incarnation: before.status.incarnation, resize: { order: 1, pending: false } });
   expect(after.status.assigned).toEqual({ VCPU: 2, MEMORY_MB: 192, DISK_GB: 2 });
   const [first = '', second = ''] = await told();

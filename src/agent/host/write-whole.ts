@@ -22,6 +22,19 @@ export async function writeWhole(path: string, data: string | Uint8Array): Promi
   await syncDirectory(dirname(path));
 }
 
+/** Puts a file that another program has finished in its place, durably; only its owner may read it then. */
+export async function putInPlace(temporary: string, path: string): Promise<void> {
+  const file = await open(temporary, 'r');
+  try {
+    await file.chmod(0o600);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+  await syncDirectory(dirname(path));
+}
+
 /** Makes the names in a directory durable. */
 export async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r');

@@ -4,11 +4,12 @@
 //   created ──▶ ready ──▶ suspended, where the pool says so ──▶ claimed
 //      └─ failed ─▶ replaced, later each time
 
-import { ApiError } from '../../api/errors.ts';
+import type { ApiError } from '../../api/errors.ts';
 import type { WarmPool, WarmPoolStatus } from '../../api/resources/warm-pool.ts';
 import { warmPoolLabel } from '../../api/resources/warm-pool.ts';
 import { equalJson } from '../../base/equal-json.ts';
 import { deleteInstance, replaceInstance } from '../operations/instance.ts';
+import { type MadeChanges, untilRefused } from '../operations/instances/until-refused.ts';
 import { newWarmGuest } from '../operations/warm-pools/warm-pool.ts';
 import { requestOf } from '../scheduler/request.ts';
 import { isDraining, type NewCondition, withConditions } from '../state/conditions.ts';
@@ -118,24 +119,11 @@ function keep(snapshot: Snapshot, entry: Entry<WarmPool>, ctx: Context): Plan {
   };
 }
 
-/** A refusal ends the pass: what refuses one guest refuses the others. Under a quota each has a Plan of its own. */
-function created(
-  snapshot: Snapshot,
-  pool: WarmPool,
-  count: number,
-  ctx: Context,
-): { readonly changes: readonly Change[]; readonly refusal: ApiError | undefined } {
+/** Under a quota each has a Plan of its own. */
+function created(snapshot: Snapshot, pool: WarmPool, count: number, ctx: Context): MadeChanges {
   const quota = snapshot.get('project', keys.project(pool.metadata.project))?.value.spec.quota;
-  const changes: Change[] = [];
-  for (let i = 0; i < (quota === undefined ? count : Math.min(1, count)); i++) {
-    try {
-      changes.push(...newWarmGuest(snapshot, pool, ctx));
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      return { changes, refusal: error };
-    }
-  }
-  return { changes, refusal: undefined };
+  const length = quota === undefined ? count : Math.min(1, count);
+  return untilRefused(Array.from({ length }), () => newWarmGuest(snapshot, pool, ctx));
 }
 
 /** A driver that suspends no guests refuses; the guest stays as it is. */
@@ -144,15 +132,10 @@ function powered(
   { value: { metadata, spec } }: WarmGuest['entry'],
   powerState: WarmPool['spec']['state'],
   ctx: Context,
-): { readonly changes: readonly Change[]; readonly refusal: ApiError | undefined } {
+): MadeChanges {
   const { project, name, labels } = metadata;
-  try {
-    const { plan } = replaceInstance(snapshot, { project, name, labels, spec: { ...spec, powerState } }, ctx);
-    return { changes: plan.changes, refusal: undefined };
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    return { changes: [], refusal: error };
-  }
+  const replaced = { project, name, labels, spec: { ...spec, powerState } };
+  return untilRefused([replaced], (input) => replaceInstance(snapshot, input, ctx).plan.changes);
 }
 
 function removed(snapshot: Snapshot, { entry: { value } }: WarmGuest, ctx: Context): readonly Change[] {

@@ -4,10 +4,11 @@
 //   template changes ──▶ copies are updated ──all available──▶ stable
 //                              └──no progress for long──▶ back to the last stable template, once ──▶ stalled
 
-import { ApiError } from '../../api/errors.ts';
+import type { ApiError } from '../../api/errors.ts';
 import type { Workload, WorkloadStatus } from '../../api/resources/workload.ts';
 import { equalJson } from '../../base/equal-json.ts';
 import { deleteInstance } from '../operations/instance.ts';
+import { type MadeChanges, untilRefused } from '../operations/instances/until-refused.ts';
 import { historyOf, withoutFormerStable, withoutRevisions } from '../operations/workloads/revisions.ts';
 import { newRevision } from '../operations/workloads/workload.ts';
 import { newCopy } from '../operations/workloads/workload-template.ts';
@@ -137,25 +138,12 @@ function written(snapshot: Snapshot, entry: Entry<Workload>, looked: Looked, ctx
   };
 }
 
-/** A refusal ends the pass: what refuses one copy refuses the others. */
-function created(
-  snapshot: Snapshot,
-  workload: Workload,
-  { create }: Pass,
-  ctx: Context,
-): { readonly changes: readonly Change[]; readonly refusal: ApiError | undefined } {
-  const changes: Change[] = [];
-  if (create.length === 0) return { changes, refusal: undefined };
+function created(snapshot: Snapshot, workload: Workload, { create }: Pass, ctx: Context): MadeChanges {
+  if (create.length === 0) return { changes: [], refusal: undefined };
   const from = templateFor(snapshot, workload);
-  for (const ordinal of create.slice(0, atOnceMax(snapshot, workload, from))) {
-    try {
-      changes.push(...newCopy(snapshot, { workload, from, ordinal }, ctx));
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      return { changes, refusal: error };
-    }
-  }
-  return { changes, refusal: undefined };
+  return untilRefused(create.slice(0, atOnceMax(snapshot, workload, from)), (ordinal) =>
+    newCopy(snapshot, { workload, from, ordinal }, ctx),
+  );
 }
 
 /** Where a copy depends on the one before, as by a quota or a volume, each has a Plan of its own. */

@@ -6,7 +6,7 @@ import { isRecord } from '../../base/is-record.ts';
 import type { Answer, Route, RouteRequest } from '../http/route.ts';
 import { isResource } from '../http/routes/present.ts';
 import { holdsSecrets } from '../http/routes/without-secrets.ts';
-import { type AuditParts, type AuditSubject, isTold, openTrail } from './trail.ts';
+import { type AuditParts, type AuditSubject, isTold, openTrail, withLine } from './trail.ts';
 
 export function auditedRoutes(routes: readonly Route[], parts: AuditParts | undefined): readonly Route[] {
   return parts === undefined ? routes : routes.map((route) => auditedRoute(route, parts));
@@ -23,18 +23,9 @@ function auditedRoute(route: Route, parts: AuditParts): Route {
   return { ...route, handle: (request) => written(route, request, parts) };
 }
 
-async function written(route: Route, request: RouteRequest, parts: AuditParts): Promise<Answer> {
+function written(route: Route, request: RouteRequest, parts: AuditParts): Promise<Answer> | Answer {
   if (!isWrite(route, request)) return route.handle(request);
-  parts.log.assertWritable();
-  const trail = openTrail(parts, request.caller, subjectOf(route, request, parts));
-  try {
-    const answer = await route.handle(request);
-    if (!trail.isTold) await trail.acted();
-    return answer;
-  } catch (error) {
-    if (!trail.isTold) await trail.failed(error);
-    throw error;
-  }
+  return withLine(parts, request.caller, subjectOf(route, request, parts), () => route.handle(request));
 }
 
 function inTrail(route: Route, request: RouteRequest, parts: AuditParts): Promise<Answer> | Answer {

@@ -44,6 +44,25 @@ export function openTrail(parts: AuditParts, caller: Caller, subject: AuditSubje
   return trail;
 }
 
+/** Does what a caller asks for, with at least one line about it before this resolves or rejects. Throws `AuditUnavailable` before it begins. */
+export async function withLine<T>(
+  parts: AuditParts,
+  caller: Caller,
+  subject: AuditSubject,
+  act: () => Promise<T> | T,
+): Promise<T> {
+  parts.log.assertWritable();
+  const trail = openTrail(parts, caller, subject);
+  try {
+    const answer = await act();
+    if (!trail.isTold) await trail.acted();
+    return answer;
+  } catch (error) {
+    if (!trail.isTold) await trail.failed(error);
+    throw error;
+  }
+}
+
 /** Errors that have a line. */
 const toldErrors = new WeakSet<object>();
 

@@ -1,6 +1,6 @@
 // The Placement API: finds the route of a request, asks whether its caller and version may use it, and answers. Decides nothing.
 
-import { type AuditParts, openTrail } from '../audit/trail.ts';
+import { type AuditParts, withLine } from '../audit/trail.ts';
 import { contextOf, type Decider } from '../decide.ts';
 import type { Logger } from '../../base/log.ts';
 import {
@@ -92,25 +92,17 @@ export class PlacementApp {
 }
 
 /** A change has its line in the audit log before its answer, as through our own API. */
-async function told(route: PlacementRoute, exchange: Exchange, audit: AuditParts | undefined): Promise<Reply> {
+function told(route: PlacementRoute, exchange: Exchange, audit: AuditParts | undefined): Promise<Reply> | Reply {
   const { as: caller, body } = exchange.request;
   if (audit === undefined || caller === undefined || route.method === 'GET') return route.handle(exchange);
   const [, kind = '', ...more] = policyOf(route).split(':');
   const [object = ''] = Object.values(exchange.params);
-  const trail = openTrail(audit, caller, {
+  const subject = {
     ...{ verb: more.at(-1) ?? 'update', kind },
     ...(object === '' ? {} : { object: /^[\w-]{1,255}$/.test(object) ? object : '(not a name)' }),
     ...(body === '' ? {} : { body: audit.hashBody(body) }),
-  });
-  trail.assertWritable();
-  try {
-    const reply = await route.handle(exchange);
-    if (!trail.isTold) await trail.acted();
-    return reply;
-  } catch (error) {
-    if (!trail.isTold) await trail.failed(error);
-    throw error;
-  }
+  };
+  return withLine(audit, caller, subject, () => route.handle(exchange));
 }
 
 /** In the form of the original's middleware, which comes before the API itself. */

@@ -100,6 +100,11 @@ export function form<T>({ version }: Exchange, forms: ByVersion<T>): T {
 
 export const notFoundText = '';
 
+/** The provider that the path names. */
+export function uuidOf({ params }: Pick<Exchange, 'params'>): string {
+  return params['uuid'] ?? '';
+}
+
 /** Checks the query; of a repeated parameter the last value. */
 export function checkQuery({ request: { query } }: Exchange, schema: Schema): void {
   const fault = schemaFault(Object.fromEntries(query), schema);

@@ -1,8 +1,8 @@
 // The facts of a host that people look for first.
 
-import { Table } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { Host } from '../../../src/api/resources/host.ts';
+import { type Fact, FactTable } from '../../parts/fact-table.tsx';
 import { useNow } from '../../parts/standing.tsx';
 import { Text } from '../../parts/text.tsx';
 import { agoText, exactTime } from '../../parts/units.ts';
@@ -13,7 +13,7 @@ export function HostFacts({ host: { metadata, spec, status } }: { readonly host:
   const drivers = status.drivers.map(({ name, available, accelerator, version, reason }) =>
     available ? [name, version, accelerator].filter(Boolean).join(' ') : `${name}: ${reason ?? 'not available'}`,
   );
-  const facts: readonly (readonly [string, ReactNode])[] = [
+  const facts: readonly Fact[] = [
     ['Pool', spec.pool ?? 'default'],
     ['State since', since === undefined ? '–' : <span title={exactTime(since)}>{agoText(since, nowMs)}</span>],
     ['Address', <Text key="address">{status.address ?? '–'}</Text>],
@@ -32,23 +32,14 @@ export function HostFacts({ host: { metadata, spec, status } }: { readonly host:
       </Text>,
     ],
     ['Agent', <Text key="agent">{status.agentVersion ?? '–'}</Text>],
-    ...status.conditions.map(({ type, status: holds, message }): readonly [string, ReactNode] => [
-      type,
-      <Text key={type}>{`${holds}${message ? `: ${message}` : ''}`}</Text>,
-    ]),
+    ...status.conditions.map(
+      ({ type, status: holds, message }): Fact => [
+        type,
+        <Text key={type}>{`${holds}${message ? `: ${message}` : ''}`}</Text>,
+      ],
+    ),
   ];
-  return (
-    <Table variant="vertical" withTableBorder layout="fixed">
-      <Table.Tbody>
-        {facts.map(([name, value]) => (
-          <Table.Tr key={name}>
-            <Table.Th w={130}>{name}</Table.Th>
-            <Table.Td>{value}</Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  );
+  return <FactTable facts={facts} />;
 }
 
 function pairsOf(labels: Readonly<Record<string, string>>): string {

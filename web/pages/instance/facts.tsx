@@ -1,8 +1,8 @@
 // The facts of an instance that people look for first.
 
-import { Table } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { Instance } from '../../../src/api/resources/instance.ts';
+import { type Fact, FactTable } from '../../parts/fact-table.tsx';
 import { PageLink } from '../../parts/link.tsx';
 import { Text } from '../../parts/text.tsx';
 import { exactTime, memoryText } from '../../parts/units.ts';
@@ -14,7 +14,7 @@ export function Facts({ instance }: { readonly instance: Instance }): ReactNode 
   const amounts = Object.entries(assigned).map(([name, amount]) =>
     name === 'MEMORY_MB' ? memoryText(amount) : `${amount} ${name}`,
   );
-  const facts: readonly (readonly [string, ReactNode])[] = [
+  const facts: readonly Fact[] = [
     ['Project', metadata.project],
     ['Id', <Text key="id">{metadata.id}</Text>],
     ['Host', host === undefined ? 'none yet' : <PageLink to={paths.one('host', { name: host })}>{host}</PageLink>],
@@ -29,16 +29,5 @@ export function Facts({ instance }: { readonly instance: Instance }): ReactNode 
     ['Restarts', String(status.restartCount)],
     ['Created', exactTime(metadata.createdAtMs)],
   ];
-  return (
-    <Table variant="vertical" withTableBorder layout="fixed">
-      <Table.Tbody>
-        {facts.map(([name, value]) => (
-          <Table.Tr key={name}>
-            <Table.Th w={110}>{name}</Table.Th>
-            <Table.Td>{value}</Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  );
+  return <FactTable facts={facts} />;
 }

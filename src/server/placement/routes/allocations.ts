@@ -12,7 +12,7 @@ import { providerOf } from '../../../core/operations/placement/providers.ts';
 import { reshape } from '../../../core/operations/placement/reshape.ts';
 import { placementIndexOf } from '../../../core/state/views/placement-index.ts';
 import { commit } from '../commit.ts';
-import { type Exchange, form, jsonBody, type Reply } from '../exchange.ts';
+import { type Exchange, form, jsonBody, type Reply, uuidOf } from '../exchange.ts';
 import { isUuidLike, normalUuid } from '../wire/json-schema.ts';
 import { generationOf } from '../wire/provider.ts';
 import { consumerAllocations, manyAllocations, reshaperBody } from '../wire/schemas.ts';
@@ -85,8 +85,9 @@ function listOfConsumer({ params, snapshot, version }: Exchange): Reply {
   };
 }
 
-function listOfProvider({ params, snapshot, version }: Exchange): Reply {
-  const uuid = params['uuid'] ?? '';
+function listOfProvider(exchange: Exchange): Reply {
+  const { snapshot, version } = exchange;
+  const uuid = uuidOf(exchange);
   const sorry = `Resource provider '${uuid}' not found: No resource provider with uuid ${uuid} found`;
   const provider = providerOf(snapshot, uuid, sorry);
   const allocations: Record<string, object> = {};

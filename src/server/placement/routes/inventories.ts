@@ -12,7 +12,7 @@ import {
 import { providerOf } from '../../../core/operations/placement/providers.ts';
 import type { Inventory, Provider } from '../../../core/state/records.ts';
 import { commit } from '../commit.ts';
-import { type Exchange, jsonBody, type Reply } from '../exchange.ts';
+import { type Exchange, jsonBody, type Reply, uuidOf } from '../exchange.ts';
 import { generationOf } from '../wire/provider.ts';
 import { allInventories, newInventory, oneInventory } from '../wire/schemas.ts';
 import { modified } from './providers.ts';
@@ -65,10 +65,6 @@ function shown(inventory: Inventory): object {
     step_size: inventory.stepSize,
     allocation_ratio: inventory.allocationRatio,
   };
-}
-
-function uuidOf({ params }: Exchange): string {
-  return params['uuid'] ?? '';
 }
 
 function list(exchange: Exchange): Reply {

@@ -8,7 +8,7 @@ import {
   updateProvider,
 } from '../../../core/operations/placement/providers.ts';
 import { commit } from '../commit.ts';
-import { checkQuery, type Exchange, form, jsonBody, type Reply } from '../exchange.ts';
+import { checkQuery, type Exchange, form, jsonBody, type Reply, uuidOf } from '../exchange.ts';
 import { listProviders } from '../list-providers.ts';
 import { since } from '../versions.ts';
 import { normalUuid, randomUuid } from '../wire/json-schema.ts';
@@ -37,8 +37,8 @@ function list(exchange: Exchange): Reply {
 }
 
 function show(exchange: Exchange): Reply {
-  const { params, snapshot, version, request } = exchange;
-  const provider = providerOf(snapshot, params['uuid'] ?? '');
+  const { snapshot, version, request } = exchange;
+  const provider = providerOf(snapshot, uuidOf(exchange));
   return {
     status: 200,
     json: shownProvider(snapshot, provider, { version, mount: request.mount }),
@@ -74,8 +74,8 @@ async function create(exchange: Exchange): Promise<Reply> {
 }
 
 async function update(exchange: Exchange): Promise<Reply> {
-  const { version, request, decider, params, snapshot } = exchange;
-  const uuid = params['uuid'] ?? '';
+  const { version, request, decider, snapshot } = exchange;
+  const uuid = uuidOf(exchange);
   providerOf(snapshot, uuid);
   const body = jsonBody<ProviderBody>(exchange, form(exchange, providerUpdate));
   const asked = { uuid, name: body.name, parent: body.parent_provider_uuid, mayMove: version >= 37 };
@@ -89,7 +89,7 @@ async function update(exchange: Exchange): Promise<Reply> {
 }
 
 async function remove(exchange: Exchange): Promise<Reply> {
-  await commit(exchange, (snapshot) => deleteProvider(snapshot, exchange.params['uuid'] ?? ''));
+  await commit(exchange, (snapshot) => deleteProvider(snapshot, uuidOf(exchange)));
   return { status: 204 };
 }
 

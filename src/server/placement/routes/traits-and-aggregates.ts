@@ -9,7 +9,7 @@ import {
 } from '../../../core/operations/placement/traits-and-aggregates.ts';
 import type { Provider } from '../../../core/state/records.ts';
 import { commit } from '../commit.ts';
-import { type Exchange, form, jsonBody, type Reply } from '../exchange.ts';
+import { type Exchange, form, jsonBody, type Reply, uuidOf } from '../exchange.ts';
 import { generationOf } from '../wire/provider.ts';
 import { aggregatesBody, traitsBody } from '../wire/schemas.ts';
 import { modified } from './providers.ts';
@@ -25,10 +25,6 @@ export const describingRoutes: readonly PlacementRoute[] = [
   { method: 'GET', path: aggregates, handle: showAggregates, since: 1 },
   { method: 'PUT', path: aggregates, handle: putAggregates, since: 1, takes: 'json' },
 ];
-
-function uuidOf({ params }: Exchange): string {
-  return params['uuid'] ?? '';
-}
 
 function showTraits(exchange: Exchange): Reply {
   const uuid = uuidOf(exchange);

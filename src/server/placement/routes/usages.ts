@@ -4,7 +4,7 @@ import type { Amounts } from '../../../api/resources/metadata.ts';
 import { providerOf } from '../../../core/operations/placement/providers.ts';
 import { placementIndexOf } from '../../../core/state/views/placement-index.ts';
 import { shownConsumer, type ShownConsumer } from '../../../core/operations/placement/consumers.ts';
-import { checkQuery, type Exchange, form, HttpRefusal, queryValue, type Reply } from '../exchange.ts';
+import { checkQuery, type Exchange, form, HttpRefusal, queryValue, type Reply, uuidOf } from '../exchange.ts';
 import { generationOf } from '../wire/provider.ts';
 import { usageQuery } from '../wire/schemas.ts';
 import { modified } from './providers.ts';
@@ -15,8 +15,9 @@ export const usageRoutes: readonly PlacementRoute[] = [
   { method: 'GET', path: '/usages', handle: ofProject, since: 9, needs: 'own' },
 ];
 
-function ofProvider({ params, snapshot, version }: Exchange): Reply {
-  const uuid = params['uuid'] ?? '';
+function ofProvider(exchange: Exchange): Reply {
+  const { snapshot, version } = exchange;
+  const uuid = uuidOf(exchange);
   const sorry = `No resource provider with uuid ${uuid} found: No resource provider with uuid ${uuid} found`;
   const provider = providerOf(snapshot, uuid, sorry);
   const used = snapshot.usedBy(provider.id);

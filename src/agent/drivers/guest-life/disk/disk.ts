@@ -1,7 +1,7 @@
 // Makes a guest's disk and seed. Each is there whole or not at all, and one that is there is kept: a repeated create
 // must not take away what the guest wrote.
 
-import { chmod, constants, copyFile, link, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
+import { chmod, constants, copyFile, link, mkdir, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gibibyte } from '../../../../base/bytes.ts';
 import type { Clock } from '../../../../base/clock.ts';
@@ -10,7 +10,7 @@ import { overlayArguments, runQemuImg } from '../../../images/qemu-img.ts';
 import type { GuestSpec } from '../../driver.ts';
 import { DriverError } from '../../../host/driver-error.ts';
 import { guestFiles } from '../guest-files.ts';
-import { syncDirectory, writeWhole } from '../../../host/write-whole.ts';
+import { putInPlace, writeWhole } from '../../../host/write-whole.ts';
 import { isoImage } from './iso9660.ts';
 import { seedFiles, type SeedInput } from './seed.ts';
 
@@ -59,15 +59,7 @@ export async function makeDisk(call: {
       }
       throw new DriverError('ImageInvalid', `${what}: ${result.output}`);
     }
-    const file = await open(temporary, 'r');
-    try {
-      await file.chmod(0o600); // qemu-img leaves it to the umask
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
-    await syncDirectory(call.directory);
+    await putInPlace(temporary, path); // qemu-img leaves the mode to the umask
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
@@ -84,19 +76,11 @@ export async function makeRunDisk(directory: string, from: string): Promise<void
   try {
     await rm(temporary, { force: true });
     await link(from, temporary).catch(() => copyFile(from, temporary, constants.COPYFILE_FICLONE)); // says why, if it cannot either
-    const file = await open(temporary, 'r');
-    try {
-      await file.chmod(0o600);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
+    await putInPlace(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
   }
-  await syncDirectory(directory);
 }
 
 /** The NoCloud seed; only its guest and root may read it. */

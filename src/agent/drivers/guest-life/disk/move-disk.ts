@@ -1,7 +1,7 @@
 // The disk of a guest that moves between hosts: a copy-on-write file upon its image, whose bytes are copied as they are. On the new host it lies
 // upon the same image of that host's cache.
 
-import { link, open, rename, rm, stat } from 'node:fs/promises';
+import { link, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { CachedImage } from '../../../images/image-cache.ts';
 import { hasExternalData, qcow2HeadBytes } from '../../../images/qcow2-header.ts';
@@ -10,7 +10,7 @@ import type { DiskReader, ReceivedFile } from '../../../migration/moved-files.ts
 import { openDisk } from '../../../migration/open-disk.ts';
 import type { GuestMigration, GuestSpec } from '../../driver.ts';
 import { DriverError } from '../../../host/driver-error.ts';
-import { syncDirectory } from '../../../host/write-whole.ts';
+import { putInPlace } from '../../../host/write-whole.ts';
 import { ownCredentials } from '../../own-credentials.ts';
 import { noSuchGuest } from '../errors.ts';
 import { guestFiles } from '../guest-files.ts';
@@ -68,15 +68,7 @@ export async function takeOverDisk(
   const what = `cannot use the disk that was received for ${spec.instanceId}`;
   await layUpon(hands, { path: disk.path, image, what, signal });
   await link(disk.path, temporary);
-  const file = await open(temporary, 'r');
-  try {
-    await file.chmod(0o600);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(temporary, path);
-  await syncDirectory(directory);
+  await putInPlace(temporary, path);
 }
 
 interface OnDisk {
