@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
+import { isToRestart } from '../../api/instances/restart-rule.ts';
+import { holdsOnlyDisk } from '../ledger/ledger.ts';
 import { heartbeat } from '../operations/host.ts';
 import { declareDown } from '../operations/hosts/declare-down.ts';
 import { applyReport } from '../operations/report.ts';
@@ -86,7 +88,7 @@ describe('host loss', () => {
 });
 
 describe('an instance that failed with its host', () => {
-  it('is not restarted when the host reports it, running or ended', () => {
+  it('is not restarted when the host reports it, running or ended, and keeps no more than its disk', () => {
     const { cache, clock, step, at } = lost({ onHostLoss: 'fail', restartPolicy: 'OnFailure' });
     clock.nowMs += 240_000;
     step(hostHealth, 'hosts/h1');
@@ -102,6 +104,9 @@ describe('an instance that failed with its host', () => {
       return `${phase} ${conditions.find(({ type }) => type === 'Running')?.reason}`;
     });
     expect(reasons).toEqual(['Failed HostDown', 'Failed FailedWithHost']);
+    expect(isToRestart(instanceIn(cache))).toBe(false);
+    const held = [...cache.allocationsOnHost('h1')].map(({ value }) => holdsOnlyDisk(value));
+    expect(held).toEqual([true]);
   });
 });
 

@@ -7,7 +7,7 @@ import { againOf } from '../operations/start-again.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context, Policy } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
-import { failedWithHost, hostDown, hostLost, mayRunUnseen } from '../state/guest-phase.ts';
+import { hostLost, mayRunUnseen } from '../state/guest-phase.ts';
 import { onHostLossOf } from '../state/host-loss.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
@@ -37,7 +37,6 @@ function wantsRestart(snapshot: Snapshot, instance: Instance): boolean {
   if (!isToRestart(instance)) return false;
   // With a rule for the loss of its host, that rule decides: controllers/host-loss.ts.
   const reason = conditionOf(instance.status.conditions, 'Running')?.reason;
-  if (reason === hostDown || reason === failedWithHost) return false;
   if (reason === hostLost && onHostLossOf(snapshot, instance) !== undefined) return false;
   // It waits for its host, for the host's removal, or for an operator. A disk that is to be kept is on that host as well.
   const { exclusive, restart: how } = instance.spec;

@@ -2,6 +2,7 @@
 // about the current incarnation changes anything; every other one is stale and ignored (invariant 7).
 
 import type { GuestStatus, Report } from '../../api/agent-protocol.ts';
+import { hasFailedWithHost } from '../../api/instances/restart-rule.ts';
 import { acceleratorFallback } from '../../api/resources/guest.ts';
 import { type Instance, type InstanceStatus, isToBeOn, isToStartAgain } from '../../api/resources/instance.ts';
 import { release, releaseAllButDisk } from '../ledger/ledger.ts';
@@ -150,10 +151,11 @@ function applyIncoming(
  * that this is still wanted. A host that has not seen the newest spec may be starting it now.
  */
 function restsNow(instance: Instance, guest: GuestStatus, report: Report): boolean {
-  const { metadata, spec } = instance;
+  const { metadata, spec, status } = instance;
   if (mayHaveMoved(instance, guest)) return true;
   if (guest.state === 'exited' || guest.state === 'failed') return true;
-  return guest.state === 'stopped' && !isToBeOn(spec) && report.observedGeneration >= metadata.generation;
+  if (guest.state !== 'stopped') return false;
+  return hasFailedWithHost(status) || (!isToBeOn(spec) && report.observedGeneration >= metadata.generation);
 }
 
 /** A guest that ended by itself counts as failed where it is to restart. */

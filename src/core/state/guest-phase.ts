@@ -1,16 +1,12 @@
 // Phase and conditions of an instance, computed from its host's report on the guest. Shared by the operation that
 // receives a report and the controller that applies the last report again.
 
+import { failedWithHost, hostDown } from '../../api/instances/restart-rule.ts';
 import { type GuestStatus, type Instance, type InstancePhase, isToBeOn } from '../../api/resources/instance.ts';
 import { conditionOf, type NewCondition } from './conditions.ts';
 
 /** Reason of an assumed failure: the host is silent, and its guest may still run. */
 export const hostLost = 'HostLost';
-
-/** The same for an instance that has failed for good, because its owner asked for that. */
-export const hostDown = 'HostDown';
-/** The same once its guest has ended: its owner may start it again. */
-export const failedWithHost = 'FailedWithHost';
 
 /** Reason while the fate of a guest since the backup is unknown, after a restore. */
 export const restored = 'Restored';
