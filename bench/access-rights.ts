@@ -1,10 +1,10 @@
-// Rows `auth_overhead_pct` and `list_filtered_ratio`: what it costs that each request and each list is of somebody who may see and do a part
+// Rows `auth_overhead_pct`, `auth_overhead_cpu_pct` and `list_filtered_ratio`: what it costs that each request and each list is of somebody who may see and do a part
 // only. One server, with 100 projects and 1,000 bindings.
 
 import { join } from 'node:path';
 import { createClient } from '../src/api/client/client.ts';
 import { agentClientOf } from './agent-client.ts';
-import { createsPerSecond, hosts } from './access-creates.ts';
+import { hosts, overheadOf, overheadRows } from './access-creates.ts';
 import type { Target } from './raw-http.ts';
 import { type Emit, median } from './row.ts';
 import { type ServerProcess, startServerProcess } from './server-process.ts';
@@ -13,7 +13,7 @@ const projects = 100;
 const bindings = 1_000;
 const perProject = 1_000;
 const pageMax = 1_000;
-const rounds = 9;
+const rounds = 15;
 const env = {
   BERTH_SERVER_OFFLINE_AFTER_MS: '86400000',
   BERTH_SERVER_AUDIT: 'false',
@@ -39,17 +39,13 @@ export async function authOverhead(directory: string, emit: Emit): Promise<void>
     const user: Target = { url: server.url, token: await tokenOf(server, 'user') };
     const admin: Target = { url: server.url, token: server.operatorToken };
     const project = projectOf(0);
-    await createsPerSecond(user, { prefix: 'warm-u', project });
-    await createsPerSecond(admin, { prefix: 'warm-a', project });
-    const ratios: number[] = [];
-    for (let round = 0; round < rounds; round++) {
-      const checked = await createsPerSecond(user, { prefix: `u${round}`, project });
-      const unchecked = await createsPerSecond(admin, { prefix: `a${round}`, project });
-      ratios.push(checked / unchecked);
-      process.stderr.write(`  ${Math.round(checked)} creates/s with a role, ${Math.round(unchecked)} unchecked\n`);
-    }
-    const value = 100 * (1 - median(ratios));
-    emit({ ...row('auth_overhead_pct', value, '%'), goal: 3, limit: 10, ratio: value / 10 });
+    const { pid } = server;
+    const overhead = await overheadOf(
+      { target: user, pid, name: 'role', project },
+      { target: admin, pid, name: 'admin', project },
+      rounds,
+    );
+    for (const row of overheadRows('auth_overhead', overhead)) emit(row);
   } finally {
     await server.close();
   }
