@@ -48,7 +48,10 @@ export function looksLikeToken(text: string): boolean {
 }
 
 function crcOf(content: string): string {
-  return base62(BigInt(crc32(content)), crcLength);
+  let text = '';
+  for (let rest = crc32(content); text.length < crcLength; rest = Math.floor(rest / 62))
+    text = `${digits[rest % 62]}${text}`;
+  return text;
 }
 
 /** The last `length` digits. */

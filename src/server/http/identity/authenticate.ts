@@ -174,9 +174,14 @@ const dummy = '0'.repeat(64);
 
 /** As long for a token that there is not as for one that there is. */
 function equal(digest: string, known: string | undefined): boolean {
-  const same = timingSafeEqual(Buffer.from(digest, 'latin1'), Buffer.from(known ?? dummy, 'latin1'));
-  return same && known !== undefined;
+  left.write(digest, 'latin1');
+  right.write(known ?? dummy, 'latin1');
+  return timingSafeEqual(left, right) && known !== undefined && known.length === dummy.length;
 }
+
+/** Used within one call: each request compares several digests. */
+const left = Buffer.alloc(dummy.length);
+const right = Buffer.alloc(dummy.length);
 
 const tokenInQuery = /[?&][^=&]*(?:token|authorization|api_?key|auth)[^=&]*=|berth_[usjh]_/i;
 

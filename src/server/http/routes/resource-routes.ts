@@ -291,8 +291,9 @@ function answer(
   before?: Entry<AnyResource>,
 ): Answer {
   const entry = shown(kind, done, cache, before);
-  const stored = seesAll(done.caller.principal) ? committer.writtenNow(entry.value) : undefined;
-  if (!stored) return { status, json: visibleTo(done.caller.principal, cache)(present(entry), 'one') };
+  const seen = visibleTo(done.caller.principal, cache)(entry.value, 'one');
+  const stored = seen === entry.value ? committer.writtenNow(entry.value) : undefined;
+  if (!stored) return { status, json: present({ ...entry, value: seen }) };
   const text = new JsonWriter(stored.byteLength + revisionDigitsMax);
   return new Written(status, text.resource(stored, entry.revision) ? text.take() : undefined, () => present(entry));
 }
