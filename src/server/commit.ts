@@ -22,6 +22,8 @@ export type CommitOutcome =
 /** Writes down who asked for Plans, in the commit that makes these durable. */
 export interface AuthorNotes {
   noteFor(authors: readonly PlanAuthor[]): Write;
+  /** The commit is durable; nobody has been told of it. */
+  committed(authors: readonly PlanAuthor[], revision: number): void;
   /** The commit did not happen. */
   dropped(authors: readonly PlanAuthor[]): void;
   /** It is not known whether the commit happened. */
@@ -223,7 +225,10 @@ export class Committer {
     try {
       const result = await this.#store.commit(conditions, writes);
       ended(result.ok ? 'written' : 'refused');
-      if (!result.ok) this.#notes?.dropped(authors);
+      if (authors.length > 0) {
+        if (result.ok) this.#notes?.committed(authors, result.revision);
+        else this.#notes?.dropped(authors);
+      }
       this.#cache.silence.noteHeard();
       this.#trouble = undefined;
       return result;

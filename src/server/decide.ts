@@ -21,8 +21,8 @@ export interface Decider {
   readonly buggify?: Buggify;
   /** In whose line it waits for the store; default: in that of what belongs to no project. */
   readonly project?: string;
-  /** Names who asked for a decision, for the audit log. */
-  readonly authorOf?: (decision: { readonly plan: Plan }) => PlanAuthor | undefined;
+  /** Names who asked for the decision that was made last, for the audit log. */
+  readonly author?: () => PlanAuthor | undefined;
 }
 
 /** The same, for what is written on behalf of a project: the writers of a project wait in line among themselves. */
@@ -69,7 +69,7 @@ export async function decideAndCommit<D extends { readonly plan: Plan }>(
       waited = true;
       continue;
     }
-    const outcome = await decider.committer.submit(decision.plan, decider.authorOf?.(decision)); // at once: what it was decided on is still so
+    const outcome = await decider.committer.submit(decision.plan, decider.author?.()); // at once: what it was decided on is still so
     if (outcome.ok) return { decision, revision: outcome.revision };
     attempt += 1;
   }
@@ -109,7 +109,7 @@ async function decideTogether<D extends { readonly plan: Plan }>(
       open += 1;
       try {
         const decision = decide(cache, ctx, 0);
-        const author = decider.authorOf?.(decision);
+        const author = decider.author?.();
         committer.enqueue(
           decision.plan,
           (fate) => {

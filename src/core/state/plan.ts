@@ -14,6 +14,24 @@ export interface Change {
 export interface PlanAuthor {
   /** The fields of its entry in the audit log, as JSON without the braces. They are committed with the Plan. */
   readonly entry: string;
+  /** What became of the entry. Fields, and no map of authors: at thousands of commits per second, a weak map costs more than the entry. */
+  readonly noted: NotedEntry;
+}
+
+/** Written by the audit log of the server that commits the Plan. */
+export interface NotedEntry {
+  /** The number under which the entry was committed, or may have been; undefined: it was not. */
+  number: number | undefined;
+  /** The key of the store, among those of this server, where it then is. */
+  slot: number;
+  /** Whether the commit failed in a way that leaves open whether it happened. */
+  doubtful: boolean;
+  /** Of the line about the commit; `none`: it is not known to have happened. */
+  line: 'none' | 'written' | 'comes-later';
+}
+
+export function newAuthor(entry: string): PlanAuthor {
+  return { entry, noted: { number: undefined, slot: 0, doubtful: false, line: 'none' } };
 }
 
 export interface Plan {

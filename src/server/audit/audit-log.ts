@@ -25,10 +25,12 @@ export interface AppendOptions {
   readonly first?: boolean;
 }
 
+/** Lines that are written together. */
 interface Item extends AppendOptions {
-  readonly text: string;
+  readonly texts: readonly string[];
+  /** Of the first line; those of the others follow. */
   readonly note: number | undefined;
-  /** 0: not written yet. */
+  /** Of the first line; 0: not written yet. */
   seq: number;
   readonly resolve: (seq: number) => void;
   readonly reject: (error: ApiError) => void;
@@ -61,8 +63,8 @@ export class AuditLog {
   #syncTimer: Timer | undefined;
   #recoverTimer: Timer | undefined;
   #expireTimer: Timer | undefined;
-  /** Called with the number of each note whose line is durable. */
-  onDurable: (note: number) => void = () => {};
+  /** Called when the lines of `count` notes are durable. */
+  onDurable: (firstNote: number, count: number) => void = () => {};
 
   /** Throws when the folder cannot be read or written: a server does not start without its audit log. */
   constructor(options: AuditLogOptions) {
@@ -106,11 +108,23 @@ export class AuditLog {
   append(entry: AuditEntry | string, end: AuditEnd, options: AppendOptions = {}): Promise<number> {
     const text = `${typeof entry === 'string' ? entry : entryText(entry)},${endText(end)}`;
     return new Promise((resolve, reject) => {
-      const item: Item = { ...options, text, note: end.note, seq: 0, resolve, reject };
+      const item: Item = { ...options, texts: [text], note: end.note, seq: 0, resolve, reject };
       if (this.#broken || this.#closed) return this.#refuse(item);
       this.#queue.push(item);
       this.#flushLater();
     });
+  }
+
+  /** Writes the lines of one commit, with notes from `firstNote` on. False: they cannot be written now, and come later. */
+  appendNow(texts: readonly string[], firstNote: number): boolean {
+    const item: Item = { texts, note: firstNote, seq: 0, resolve: ignore, reject: ignore };
+    if (this.#broken || this.#closed) {
+      this.#keep([item]);
+      return false;
+    }
+    this.#queue.push(item);
+    this.#flush();
+    return item.seq > 0;
   }
 
   /** Resolves when all lines so far are durable, or cannot be. */
@@ -139,7 +153,7 @@ export class AuditLog {
     const items = this.#queue.splice(0);
     if (this.#broken) return items.forEach((item) => this.#refuse(item));
     try {
-      this.#write(items.map(({ text }) => text));
+      this.#write(textsOf(items));
     } catch (error) {
       return this.#break(error, items);
     }
@@ -152,8 +166,8 @@ export class AuditLog {
 
   /** They have just been written. */
   #number(items: readonly Item[]): void {
-    const before = this.#chain.newest.seq - items.length;
-    for (const [i, item] of items.entries()) item.seq = before + i + 1;
+    let seq = this.#chain.newest.seq + 1;
+    for (const item of items.toReversed()) item.seq = seq -= item.texts.length;
   }
 
   #write(texts: readonly string[]): void {
@@ -186,9 +200,9 @@ export class AuditLog {
       return this.#break(error, [...items, ...this.#unsynced.splice(0)]);
     }
     this.#syncing = undefined;
-    for (const { durable, resolve, note, seq } of items) {
+    for (const { durable, resolve, note, seq, texts } of items) {
       if (durable) resolve(seq);
-      if (note !== undefined) this.onDurable(note);
+      if (note !== undefined) this.onDurable(note, texts.length);
     }
     if (this.#queue.length > 0) this.#flush();
     if (this.#broken) return;
@@ -201,7 +215,7 @@ export class AuditLog {
     const why = this.#chain.whyLost();
     if (why === undefined) return;
     this.#chain.replace(why);
-    this.#write(unsynced.map(({ text }) => text));
+    this.#write(textsOf(unsynced));
     this.#number(unsynced);
   }
 
@@ -254,9 +268,9 @@ export class AuditLog {
     if (why === undefined) this.#chain.rewind();
     else this.#chain.replace(why);
     const resumed = ownText({ verb: 'resume' }, { outcome: 'done', count: this.#dropped });
-    this.#write([...this.#kept.map(({ text }) => text), resumed]);
+    this.#write([...textsOf(this.#kept), resumed]);
     this.#chain.syncNow();
-    for (const { note } of this.#kept.splice(0)) if (note !== undefined) this.onDurable(note);
+    for (const { note, texts } of this.#kept.splice(0)) if (note !== undefined) this.onDurable(note, texts.length);
     this.#dropped = 0;
     this.#broken = false;
   }
@@ -275,6 +289,14 @@ export class AuditLog {
     }
   }
 }
+
+function textsOf(items: readonly Item[]): readonly string[] {
+  const [first, second] = items;
+  return first !== undefined && second === undefined ? first.texts : items.flatMap(({ texts }) => texts);
+}
+
+/** A commit does not wait for its lines. */
+function ignore(): void {}
 
 function whenFull(cause: unknown): ApiError {
   return new ApiError('AuditUnavailable', 'the disk of the audit log is full; free some space', { cause });

@@ -8,6 +8,7 @@ import type { PlanAuthor } from '../../core/state/plan.ts';
 import type { Write } from '../../store/store.ts';
 import type { AuthorNotes } from '../commit.ts';
 import type { AuditHead } from './audit-chain.ts';
+import { endText } from './audit-entry.ts';
 
 /** A note as it stands in the store. */
 export interface AuditNote {
@@ -23,27 +24,38 @@ export interface AuditNote {
   readonly entries: readonly unknown[];
 }
 
+/** Entries `first` to `last`, committed together. */
 interface Held {
   readonly slot: number;
   readonly first: number;
-  readonly numbers: Set<number>;
+  readonly last: number;
+  /** Those whose lines are not durable yet; undefined: all of them. */
+  open: Set<number> | undefined;
 }
+
+/** Appends the lines of a commit, whose entries are numbered from `firstNote` on; answers whether they are in the file now. */
+export type AppendCommitted = (texts: readonly string[], firstNote: number) => boolean;
 
 export class AuditNotes implements AuthorNotes {
   readonly #server: string;
   readonly #head: () => AuditHead;
   readonly #nowMs: () => number;
+  readonly #append: AppendCommitted;
   readonly #free: number[] = [];
   #slots = 0;
   #last: number;
   /** Notes with lines that are not durable yet, the oldest first. */
-  readonly #held = new Map<number, Held>();
-  readonly #numbers = new WeakMap<PlanAuthor, { readonly number: number; readonly slot: number }>();
-  readonly #heldOf = new Map<number, Held>();
-  readonly #doubtful = new WeakSet<PlanAuthor>();
+  readonly #held: Held[] = [];
 
   /** `last`: the newest number of the notes in the store. */
-  constructor(parts: { server: string; last: number; head: () => AuditHead; nowMs: () => number }) {
+  constructor(parts: {
+    server: string;
+    last: number;
+    head: () => AuditHead;
+    nowMs: () => number;
+    append: AppendCommitted;
+  }) {
+    this.#append = parts.append;
     this.#server = parts.server;
     this.#last = parts.last;
     this.#head = parts.head;
@@ -56,57 +68,58 @@ export class AuditNotes implements AuthorNotes {
     const first = this.#last + 1;
     const settled = this.#settled();
     this.#last += authors.length;
-    const held: Held = { slot, first, numbers: new Set() };
-    for (const [i, author] of authors.entries()) {
-      const number = first + i;
-      held.numbers.add(number);
-      this.#heldOf.set(number, held);
-      this.#numbers.set(author, { number, slot });
+    let texts = '';
+    for (let i = 0; i < authors.length; i++) {
+      const { entry, noted } = authors[i] as PlanAuthor; // within its length
+      noted.number = first + i;
+      noted.slot = slot;
+      texts += i === 0 ? `{${entry}}` : `,{${entry}}`;
     }
-    this.#held.set(first, held);
+    this.#held.push({ slot, first, last: this.#last, open: undefined });
     const { seq, hash } = this.#head();
-    const texts = authors.map(({ entry }) => `{${entry}}`).join();
     const text = `{"kind":"auditNote","first":${first},"settled":${settled},"head":{"seq":${seq},"hash":"${hash}"},"timeMs":${this.#nowMs()},"entries":[${texts}]}`;
     return { key: keys.auditNote(this.#server, slot), value: Buffer.from(text) };
   }
 
+  /** The commit is durable: its lines follow at once, before anything else learns of it. */
+  committed(authors: readonly PlanAuthor[], revision: number): void {
+    const texts = authors.map(
+      ({ entry, noted }) => `${entry},${endText({ outcome: 'done', revision, note: noted.number })}`,
+    );
+    const line = this.#append(texts, authors[0]?.noted.number ?? 0) ? 'written' : 'comes-later';
+    for (const { noted } of authors) noted.line = line;
+  }
+
   /** The commit did not happen: no line with these numbers will come. */
   dropped(authors: readonly PlanAuthor[]): void {
-    for (const author of authors) {
-      const at = this.#numbers.get(author);
-      this.#numbers.delete(author);
-      if (at) this.durable(at.number);
+    for (const { noted } of authors) {
+      if (noted.number !== undefined) this.durable(noted.number);
+      noted.number = undefined;
     }
   }
 
   /** The commit may have happened. */
   inDoubt(authors: readonly PlanAuthor[]): void {
-    for (const author of authors) this.#doubtful.add(author);
-  }
-
-  isDoubtful(author: PlanAuthor): boolean {
-    return this.#doubtful.has(author);
-  }
-
-  /** The number under which the entry was committed, or may have been. */
-  numberOf(author: PlanAuthor): number | undefined {
-    return this.#numbers.get(author)?.number;
+    for (const { noted } of authors) noted.doubtful = true;
   }
 
   /** The key under which it was committed, or may have been. */
-  keyOf(author: PlanAuthor): string | undefined {
-    const at = this.#numbers.get(author);
-    return at && keys.auditNote(this.#server, at.slot);
+  keyOf({ noted }: PlanAuthor): string {
+    return keys.auditNote(this.#server, noted.slot);
   }
 
-  /** The line of this number is durable. */
-  durable(number: number): void {
-    const held = this.#heldOf.get(number);
+  /** The lines of `count` numbers, all of one commit, are durable. */
+  durable(first: number, count = 1): void {
+    const at = this.#held.findIndex((held) => held.first <= first && first <= held.last); // nearly always the oldest
+    const held = this.#held[at];
     if (held === undefined) return;
-    this.#heldOf.delete(number);
-    held.numbers.delete(number);
-    if (held.numbers.size > 0) return;
-    this.#held.delete(held.first);
+    const isAll = count === held.last - held.first + 1;
+    if (!isAll) {
+      held.open ??= new Set(Array.from({ length: held.last - held.first + 1 }, (_, i) => held.first + i));
+      for (let i = 0; i < count; i++) held.open.delete(first + i);
+      if (held.open.size > 0) return;
+    }
+    this.#held.splice(at, 1);
     this.#free.push(held.slot);
   }
 
@@ -116,8 +129,10 @@ export class AuditNotes implements AuthorNotes {
   }
 
   #settled(): number {
-    for (const { numbers } of this.#held.values()) for (const number of numbers) return number - 1;
-    return this.#last;
+    const oldest = this.#held[0];
+    if (oldest === undefined) return this.#last;
+    for (const number of oldest.open ?? []) return number - 1;
+    return oldest.first - 1;
   }
 }
 

@@ -52,8 +52,14 @@ export async function openAudit(
   const stored = (): AuditHead | undefined => cache.committed('auditHead', keys.auditHead(name))?.value;
   const log = new AuditLog({ ...settings, server: name, head: newestOf(known.head, stored()), clock, log: logger });
   const nowMs = (): number => Math.floor(clock.nowMs());
-  const notes = new AuditNotes({ server: name, last: known.last, head: () => log.head, nowMs });
-  log.onDurable = (number) => notes.durable(number);
+  const notes = new AuditNotes({
+    server: name,
+    last: known.last,
+    head: () => log.head,
+    nowMs,
+    append: (texts, firstNote) => log.appendNow(texts, firstNote),
+  });
+  log.onDurable = (first, count) => notes.durable(first, count);
   const missing = await appendMissing(log, known);
   if (missing > 0) logger.info('lines of the audit log were made from the store', { lines: missing });
   decider.committer.noteAuthors(notes);

@@ -63,11 +63,10 @@ export class DoubtfulChanges {
 
   async #settleOne(author: PlanAuthor, settles: number | undefined): Promise<void> {
     const { store, log, notes } = this.#parts;
-    const number = notes.numberOf(author);
-    const key = notes.keyOf(author);
-    if (number === undefined || key === undefined) return;
+    const { number } = author.noted;
+    if (number === undefined) return;
     log.assertWritable();
-    const found = await store.get(key);
+    const found = await store.get(notes.keyOf(author));
     const note = found ? decodeNote(found.value) : undefined;
     const made = note !== undefined && note.first <= number && number < note.first + note.entries.length;
     await log.append(author.entry, {

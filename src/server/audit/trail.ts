@@ -3,10 +3,9 @@
 
 import { ApiError } from '../../api/errors.ts';
 import type { AuditFace } from '../../api/audit/audit-log.ts';
-import { isRecord } from '../../base/is-record.ts';
 import type { Principal } from '../../core/access/principal.ts';
 import { keys, kindOfKey } from '../../core/state/keys.ts';
-import type { Plan, PlanAuthor } from '../../core/state/plan.ts';
+import { newAuthor, type Plan, type PlanAuthor } from '../../core/state/plan.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { Decided } from '../decide.ts';
 import type { Caller } from '../http/caller.ts';
@@ -30,17 +29,15 @@ export type AuditSubject = Pick<AuditEntry, 'verb' | 'kind' | 'project' | 'objec
 
 type Authored = { readonly plan: Plan };
 
-const trails = new WeakMap<Caller, Trail>();
-
 /** The trail of a caller's request; undefined: there is no audit log, or the request is not written down. */
 export function trailOf(caller: Caller): Trail | undefined {
-  return trails.get(caller);
+  return caller.trail instanceof Trail ? caller.trail : undefined;
 }
 
 /** Begins the trail of a request. */
 export function openTrail(parts: AuditParts, caller: Caller, subject: AuditSubject): Trail {
   const trail = new Trail(parts, { ...callerFields(caller, parts.snapshot), ...subject });
-  trails.set(caller, trail);
+  caller.trail = trail;
   return trail;
 }
 
@@ -70,35 +67,19 @@ export function isTold(error: unknown): boolean {
   return typeof error === 'object' && error !== null && toldErrors.has(error);
 }
 
-const authors = new WeakMap<Authored, PlanAuthor>();
-
-/** Who asked for a decision; undefined: the audit log does not know them. */
-export function authorOf(decision: Authored): PlanAuthor | undefined {
-  return authors.get(decision);
-}
-
 export class Trail {
   readonly #parts: AuditParts;
   readonly #entry: AuditEntry;
-  /** Of the newest decision. */
-  #author: PlanAuthor | undefined;
-  /** Shared by the branches of a trail. */
-  readonly #told: { lines: number };
+  #told = false;
 
-  constructor(parts: AuditParts, entry: AuditEntry, told = { lines: 0 }) {
+  constructor(parts: AuditParts, entry: AuditEntry) {
     this.#parts = parts;
     this.#entry = entry;
-    this.#told = told;
   }
 
   /** Whether there is a line already. */
   get isTold(): boolean {
-    return this.#told.lines > 0;
-  }
-
-  /** For one of several things that a request asks for. */
-  branch(): Trail {
-    return new Trail(this.#parts, this.#entry, this.#told);
+    return this.#told;
   }
 
   /** For a request that turns out to be somebody else's, as a webhook is once its signature is checked. */
@@ -113,34 +94,41 @@ export class Trail {
 
   /** Who asked for this decision: committed with its Plan. */
   decided(decision: Authored): PlanAuthor {
-    const author = { entry: entryText({ ...this.#entry, ...objectOf(decision) }) };
-    authors.set(decision, author);
-    this.#author = author;
-    return author;
+    return newAuthor(entryText({ ...this.#entry, ...objectOf(decision) }));
   }
 
-  /** What was decided is durable. Throws `AuditUnavailable` when its line cannot be written now: the change was made. */
-  async done({ decision, revision }: Decided<Authored>): Promise<void> {
-    const author = authors.get(decision) ?? this.decided(decision);
-    const note = this.#parts.notes.numberOf(author);
-    this.#told.lines += 1;
-    try {
-      await this.#parts.log.append(author.entry, { outcome: 'done', revision, note });
-    } catch (cause) {
-      const message = `the change was made, at revision ${revision}, but the audit log cannot be written; its line comes later`;
-      throw new ApiError('AuditUnavailable', message, { cause });
+  /**
+   * What was decided by `author` is durable. Its line was written with its commit, unless the decision changed nothing. Throws, or rejects with,
+   * `AuditUnavailable` when the line cannot be written now: the change was made.
+   */
+  done({ decision, revision }: Decided<Authored>, author = this.decided(decision)): Promise<void> | undefined {
+    this.#told = true;
+    switch (author.noted.line) {
+      case 'written':
+        return undefined;
+      case 'comes-later':
+        throw lineComesLater(revision, this.#parts.log.trouble);
+      case 'none':
+        return this.#append(author.entry, revision);
     }
   }
 
-  /** It was not done. Of several things that a request does, `error` is for the newest that was decided. */
-  async failed(error: unknown): Promise<void> {
-    const { log, notes, doubtful } = this.#parts;
-    const author = this.#author;
+  async #append(entry: string, revision: number): Promise<void> {
+    try {
+      await this.#parts.log.append(entry, { outcome: 'done', revision });
+    } catch (cause) {
+      throw lineComesLater(revision, cause);
+    }
+  }
+
+  /** It was not done. `author` of the newest decision about it, if there was any. */
+  async failed(error: unknown, author?: PlanAuthor): Promise<void> {
+    const { log, doubtful } = this.#parts;
     const entry = author?.entry ?? entryText(this.#entry);
-    this.#told.lines += 1;
+    this.#told = true;
     if (typeof error === 'object' && error !== null) toldErrors.add(error);
     const { reason, outcome } = endOf(error);
-    const isDoubtful = author !== undefined && notes.isDoubtful(author);
+    const isDoubtful = author?.noted.doubtful === true;
     let seq: number | undefined;
     try {
       seq = await log.append(entry, { outcome: isDoubtful ? 'unknown' : outcome, reason });
@@ -152,16 +140,21 @@ export class Trail {
 
   /** Something without a decision was done. */
   async acted(): Promise<void> {
-    this.#told.lines += 1;
+    this.#told = true;
     await this.#parts.log.append(entryText(this.#entry), { outcome: 'done' });
   }
 
   /** Something is about to happen that must not happen without a line: durable when this resolves. */
   async begins(subject?: Partial<AuditSubject>): Promise<void> {
     this.assertWritable();
-    this.#told.lines += 1;
+    this.#told = true;
     await this.#parts.log.append({ ...this.#entry, ...subject }, { outcome: 'begun' }, { durable: true, first: true });
   }
+}
+
+function lineComesLater(revision: number, cause: unknown): ApiError {
+  const message = `the change was made, at revision ${revision}, but the audit log cannot be written; its line comes later`;
+  return new ApiError('AuditUnavailable', message, { cause });
 }
 
 function endOf(error: unknown): { outcome: 'refused' | 'failed'; reason: string } {
@@ -203,9 +196,10 @@ function objectOf(decision: Authored): Pick<AuditEntry, 'kind' | 'project' | 'ob
   const key = 'key' in decision ? decision.key : undefined;
   if (typeof key !== 'string') return {};
   const kind = kindOfKey(key);
-  const [, first = '', second] = key.split('/');
-  const names = second === undefined ? { object: first } : { project: first, object: second };
+  const first = key.indexOf('/') + 1;
+  const second = key.indexOf('/', first) + 1;
   const value = decision.plan.changes.find((change) => change.key === key)?.value;
-  const id = isRecord(value) && isRecord(value['metadata']) ? value['metadata']['id'] : undefined;
-  return { ...(kind ? { kind } : {}), ...names, ...(typeof id === 'string' ? { objectId: id } : {}) };
+  const objectId = value && 'metadata' in value ? value.metadata.id : undefined;
+  if (second === 0) return { ...(kind ? { kind } : {}), object: key.slice(first), objectId };
+  return { ...(kind ? { kind } : {}), project: key.slice(first, second - 1), object: key.slice(second), objectId };
 }

@@ -12,4 +12,6 @@ export interface Caller {
   /** Where it came from; empty inside the process. */
   readonly address: string;
   readonly face: Face;
+  /** Where the audit log keeps what it notes of this request (audit/trail.ts). */
+  trail?: object | undefined;
 }

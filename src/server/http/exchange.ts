@@ -61,7 +61,7 @@ export async function callRoute(
     query: new Query(query),
     body: body(),
     headers,
-    caller: { ...caller, principal: admit(route, principal, { host: params['host'], snapshot }) },
+    caller: { ...caller, principal: admit(route, principal, { host: params['host'], snapshot }), trail: undefined },
     signal,
   });
 }

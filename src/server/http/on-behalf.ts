@@ -7,9 +7,9 @@ import type { Principal } from '../../core/access/principal.ts';
 import type { Decision } from '../../core/operations/decision.ts';
 import type { Context } from '../../core/state/context.ts';
 import { kindOfKey } from '../../core/state/keys.ts';
-import type { Plan } from '../../core/state/plan.ts';
+import type { Plan, PlanAuthor } from '../../core/state/plan.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
-import { authorOf, type Trail, trailOf } from '../audit/trail.ts';
+import { trailOf } from '../audit/trail.ts';
 import { type Decided, decideAllAndCommit, decideAndCommit, type Decider } from '../decide.ts';
 import type { Caller } from './caller.ts';
 import { isResource } from './routes/present.ts';
@@ -28,14 +28,21 @@ export async function decideFor<D extends { readonly plan: Plan }>(
   const trail = trailOf(caller);
   if (trail === undefined) return decideAndCommit(decider, decide);
   trail.assertWritable();
+  let author: PlanAuthor | undefined;
+  const authored: Decide<D> = (snapshot, ctx, attempt) => {
+    const decision = decide(snapshot, ctx, attempt);
+    author = trail.decided(decision);
+    return decision;
+  };
   let decided: Decided<D>;
   try {
-    decided = await decideAndCommit({ ...decider, authorOf }, authored(trail, decide));
+    decided = await decideAndCommit({ ...decider, author: () => author }, authored);
   } catch (error) {
-    await trail.failed(error);
+    await trail.failed(error, author);
     throw error;
   }
-  await trail.done(decided);
+  const line = trail.done(decided, author);
+  if (line) await line;
   return decided;
 }
 
@@ -48,28 +55,28 @@ export async function decideAllFor<D extends { readonly plan: Plan }>(
   const trail = trailOf(caller);
   if (trail === undefined) return decideAllAndCommit(decider, all);
   trail.assertWritable();
-  const trails = all.map(() => trail.branch());
-  const decides = all.map((decide, i) => authored(trails[i] ?? trail, decide));
-  const results = await decideAllAndCommit({ ...decider, authorOf }, decides);
+  const authors: (PlanAuthor | undefined)[] = all.map(() => undefined);
+  let latest: PlanAuthor | undefined;
+  const decides = all.map(
+    (decide, i): Decide<D> =>
+      (snapshot, ctx, attempt) => {
+        latest = undefined;
+        const decision = decide(snapshot, ctx, attempt);
+        authors[i] = latest = trail.decided(decision);
+        return decision;
+      },
+  );
+  const results = await decideAllAndCommit({ ...decider, author: () => latest }, decides);
   return Promise.all(
     results.map(async (result, i) => {
-      const own = trails[i] ?? trail;
       try {
-        await ('error' in result ? own.failed(result.error) : own.done(result));
+        await ('error' in result ? trail.failed(result.error, authors[i]) : trail.done(result, authors[i]));
         return result;
       } catch (error) {
         return { error };
       }
     }),
   );
-}
-
-function authored<D extends { readonly plan: Plan }>(trail: Trail, decide: Decide<D>): Decide<D> {
-  return (snapshot, ctx, attempt) => {
-    const decision = decide(snapshot, ctx, attempt);
-    trail.decided(decision);
-    return decision;
-  };
 }
 
 /** The same decision, refused when the principal may not change its resource so. Throws `Forbidden`, or `NotFound`. */

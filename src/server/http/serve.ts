@@ -360,7 +360,7 @@ class ServedRequest implements RouteRequest {
     this.params = params;
     this.query = question < 0 ? noQuery : new Query(new URLSearchParams(url.slice(question + 1)));
     this.body = body ?? {};
-    this.caller = { principal, requestId: request.id, address: request.ip, face: 'http' };
+    this.caller = { principal, requestId: request.id, address: request.ip, face: 'http', trail: undefined };
     this.#request = request;
     this.#reply = reply;
   }
