@@ -16,7 +16,7 @@ let other: BerthProcess;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'berth-migration-recipe-'));
-  fleet = await startFleet(join(directory, 'fleet'), { drivers: ['fake'] });
+  fleet = await startFleet(join(directory, 'fleet'), { drivers: ['fake'], agent: { moveAddress: 'off' } });
   await fleet.client.create('image', {
     metadata: { name: 'tiny' },
     spec: { source: 'file:///tiny.qcow2', backend: 'fake', defaults: { cpus: 1, memoryMiB: 64, diskGiB: 1 } },
@@ -32,6 +32,7 @@ beforeAll(async () => {
     hostName: 'h2',
     dataDirectory: join(directory, 'h2'),
     drivers: ['fake'],
+    moveAddress: 'off',
   };
   await writeFile(config, JSON.stringify(settings), { mode: 0o600 });
   other = await startBerth(['agent', '--config', config], /registered/);
@@ -72,4 +73,5 @@ it('goes as the document says; a drain moves it back', async () => {
   const back = await fleet.ready('db');
   expect(back.status).toMatchObject({ host: 'h1', incarnation: 3, diskIncarnation: 1, phase: 'Running' });
   expect((await fleet.client.get('volume', 'data')).status).toMatchObject({ host: 'h1', life: 3 });
+  expect(back.status.migration).toMatchObject({ way: 'relayed' });
 }, 120_000);

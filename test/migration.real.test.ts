@@ -23,7 +23,7 @@ beforeAll(async () => {
   const tiny = await tinyImage();
   directory = await mkdtemp(join(tmpdir(), 'berth-migration-'));
   await chmod(directory, 0o711); // so that QEMU runs as a user of its own
-  fleet = await startFleet(directory);
+  fleet = await startFleet(directory, { agent: { moveAddress: '127.0.0.1' } });
   const secret = Buffer.from((await readFile(join(fleet.serverDirectory, 'secret'), 'utf8')).trim(), 'base64url');
   config = join(directory, 'h2.yaml');
   const settings = {
@@ -33,7 +33,7 @@ beforeAll(async () => {
       hostName: 'h2',
       dataDirectory: join(directory, 'h2'),
     },
-    ...{ drivers: ['qemu'], imageRoots: [directory, imageDirectory] },
+    ...{ drivers: ['qemu'], moveAddress: '127.0.0.1', imageRoots: [directory, imageDirectory] },
   };
   await writeFile(config, JSON.stringify(settings), { mode: 0o600 });
   other = await startOther();
@@ -114,11 +114,17 @@ it('goes on with its disk and its volume, snapshots included, and leaves nothing
   const plan = await berth('migrate', 'db');
   expect(plan).toContain(`Plan to move instance db from ${from} to ${to}`);
   expect(plan).toContain('volume data');
+  expect(plan).toContain('from host to host');
   const hash = /--apply (\w+)/.exec(plan)?.[1] ?? '';
   expect(await berth('migrate', 'db', '--apply', hash, '--wait')).toContain(`db: Done, from ${from} to ${to}`);
 
   const moved = await fleet.until('db', ({ status }) => status.guest?.ready === true);
-  expect(moved.status).toMatchObject({ host: to, incarnation: 2, diskIncarnation: 1, migration: { step: 'Done' } });
+  expect(moved.status).toMatchObject({
+    host: to,
+    incarnation: 2,
+    diskIncarnation: 1,
+    migration: { step: 'Done', way: 'direct' },
+  });
   const after = sitDown();
   await after(`${disk('data')}; head -c 8 $D; echo; echo read-$((6*7))`, /count-41\s+read-42/);
   await after(

@@ -14,7 +14,8 @@ import { describeError } from '../base/log.ts';
 import type { AgentOptions } from './session/agent-options.ts';
 import type { Driver } from './drivers/driver.ts';
 import { GuestReconciler } from './guests/guest-reconciler.ts';
-import { Moves, type MoveSource, type Outgoing } from './migration/moves.ts';
+import type { MoveSource, Outgoing } from './migration/move.ts';
+import { Moves } from './migration/moves.ts';
 import { openLedger } from './ledger/ledger.ts';
 import { type NameOf, withNames } from './host/named.ts';
 import { createReporter } from './session/reports.ts';
@@ -128,6 +129,7 @@ class HostAgent implements Agent {
     if (this.#options.runs !== undefined) await this.#parts?.runs.close(); // a guest may wait for its program
     await guests;
     await this.#parts?.volumes.close();
+    await this.#options.directMoves?.close();
     await Promise.all([...closing, ...this.#background, farewell]);
     await this.#parts?.ledger.close();
   }
@@ -172,7 +174,13 @@ class HostAgent implements Agent {
       ...{ clock, prng, log },
     });
     if (options.runs !== undefined) await runs.open();
-    const moves = new Moves({ drivers, ledger, volumeFiles: options.volumeFiles, files: options.incomingFiles });
+    const moves = new Moves({
+      drivers,
+      ledger,
+      volumeFiles: options.volumeFiles,
+      files: options.incomingFiles,
+      direct: options.directMoves,
+    });
     await moves.open();
     this.#moves = moves;
     const guests = new GuestReconciler({

@@ -22,6 +22,7 @@ describe("the agent's configuration", () => {
       natSubnet: '10.77.0.0/16',
       natDenied: [],
       metadataTokens: 'optional',
+      movePorts: { first: 49_152, last: 49_215 },
       guestUsers: { first: 1_900_000_000, count: 65_536 },
       hostPortsReached: [],
       userPrivateAddresses: 'allow',

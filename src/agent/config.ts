@@ -54,6 +54,21 @@ export const AgentConfig = Type.Object(
         description: 'where this machine can be reached, shown with its host; default: its first address',
       }),
     ),
+    moveAddress: Type.Optional(
+      Type.String({
+        pattern: '^([0-9A-Fa-f:.]{2,45}|off)$',
+        description:
+          'where this machine listens while an instance moves to it, for the host that the instance leaves; off: its bytes pass through the control plane; default: address',
+      }),
+    ),
+    movePorts: Type.Object(
+      { first: Port, last: Port },
+      {
+        additionalProperties: false,
+        default: { first: 49_152, last: 49_215 },
+        description: 'one of these ports is taken for each instance that moves to this machine; as those of libvirt',
+      },
+    ),
     drivers: Type.Array(Name, { default: ['qemu'], minItems: 1, maxItems: 16, uniqueItems: true }),
     accelerator: Type.Enum([...acceleratorSettings], {
       default: 'auto',

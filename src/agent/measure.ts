@@ -66,7 +66,7 @@ export async function measure(options: MeasureOptions): Promise<Measurement> {
 }
 
 /** IPv4 before IPv6, and none that only this machine or its link reaches. */
-function firstAddress(): string | undefined {
+export function firstAddress(): string | undefined {
   const addresses = Object.values(networkInterfaces())
     .flatMap((found) => found ?? [])
     .filter(({ internal, address }) => !internal && !/^(169\.254\.|fe80:)/i.test(address));

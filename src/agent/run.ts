@@ -26,6 +26,7 @@ import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
 import type { NameOf } from './host/named.ts';
 import { fetchUsersOf, guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
+import { moveIdentity } from './enrolment/move-identity.ts';
 import { openServerAccess, type ServerAccess } from './enrolment/server-access.ts';
 import { claimDataDirectory } from './claim-data-directory.ts';
 import type { AgentConfig } from './config.ts';
@@ -46,10 +47,11 @@ import { placedGuests } from './drivers/guest-life/placed-guests.ts';
 import { parseNatSubnet, parseSubnet } from './network/subnet.ts';
 import { createHostIncomingFiles } from './migration/host-incoming-files.ts';
 import { createMemoryIncomingFiles } from './migration/memory-incoming-files.ts';
+import { TlsMoves } from './migration/direct/direct-moves.ts';
 import { ledgerFileAt } from './ledger/ledger-file.ts';
 import { knownServersAt } from './link/known-servers.ts';
 import { holdLinks } from './link/links.ts';
-import { measure } from './measure.ts';
+import { firstAddress, measure } from './measure.ts';
 import { pretendedImages } from './images/pretended-images.ts';
 import { createPreloader } from './preload.ts';
 import { createHostRunFiles } from './runner/files/host-run-files.ts';
@@ -146,6 +148,12 @@ export async function startAgent(
       ...(access.token === undefined ? {} : { token: access.token }),
     });
     background.push(access.run(client, stopping.signal));
+    const directMoves = new TlsMoves({
+      identity: await moveIdentity(dataDirectory),
+      address: config.moveAddress === 'off' ? undefined : (config.moveAddress ?? config.address ?? firstAddress()),
+      ports: config.movePorts,
+      ...{ clock, prng, log },
+    });
     const watchdog =
       config.watchdog === undefined ? undefined : await openWatchdog(config.watchdog, { dataDirectory, clock, log });
     const measured = async () => ({
@@ -193,6 +201,7 @@ export async function startAgent(
       ledgerFile: ledgerFileAt(join(dataDirectory, 'ledger.json')),
       volumeFiles,
       incomingFiles,
+      directMoves,
       runs: {
         files: createHostRunFiles({ directory: join(dataDirectory, 'runs') }),
         randomSecret,

@@ -23,7 +23,7 @@ import type { RunParts } from './runner/runs.ts';
 import { createFakeDriver } from './drivers/fake/driver.ts';
 import { createFakeWorld } from './drivers/fake/world.ts';
 import { createMemoryIncomingFiles, type IncomingMemory } from './migration/memory-incoming-files.ts';
-import type { MoveSource } from './migration/moves.ts';
+import type { MoveSource } from './migration/move.ts';
 import type { LedgerFile } from './ledger/ledger.ts';
 import { createMemoryVolumeFiles } from './volumes/files/memory-volume-files.ts';
 

@@ -15,6 +15,7 @@ import { ImageSpec } from './resources/image.ts';
 import { imageCredentials } from './resources/image-credential.ts';
 import { GuestStatus, StartAgain } from './resources/instance.ts';
 import { RunSpec } from './resources/run.ts';
+import { Fingerprint, MoveAddress } from './resources/migration.ts';
 import { Amounts, Labels } from './resources/metadata.ts';
 import { VolumeSeen, VolumeSpec } from './resources/volume.ts';
 
@@ -42,6 +43,12 @@ export const Registration = Type.Object(
     }),
     bootId: Type.String({ maxLength: 128 }),
     address: Type.Optional(Type.String({ maxLength: 45, description: 'where the machine can be reached' })),
+    moveKey: Type.Optional(
+      Type.Unsafe<string>({ ...Fingerprint, description: 'of the certificate by which other hosts know it in moves' }),
+    ),
+    takesMoves: Type.Optional(
+      Type.Boolean({ description: 'other hosts can connect to it in moves; default: they cannot' }),
+    ),
     watchdogMs: Type.Optional(
       Type.Integer({
         minimum: 1,
@@ -167,6 +174,16 @@ export const AssignedMigration = Type.Object(
     /** Ids of the volumes that move with it. */
     volumes: Type.Array(VolumeId),
     bytesPerSecondMax: Type.Optional(Type.Integer({ minimum: 1 })),
+    /** The two hosts may connect to each other. */
+    direct: Type.Optional(
+      Type.Object(
+        {
+          peer: Type.Unsafe<string>({ ...Fingerprint, description: 'of the certificate of the other host' }),
+          at: Type.Optional(Type.Unsafe<MoveAddress>({ ...MoveAddress, description: 'of the target' })),
+        },
+        closed,
+      ),
+    ),
   },
   closed,
 );

@@ -16,7 +16,8 @@ import { setSuspended } from './actions/set-suspended.ts';
 import { setVolumes } from './actions/set-volumes.ts';
 import { start } from './actions/start.ts';
 import { stop } from './actions/stop.ts';
-import type { Moves, MoveSource } from '../migration/moves.ts';
+import type { MoveSource } from '../migration/move.ts';
+import type { Moves } from '../migration/moves.ts';
 import type { VolumeFiles } from '../volumes/files/volume-files.ts';
 import type { Runs } from '../runner/runs.ts';
 import { GuestChecks } from './checks/guest-checks.ts';
@@ -106,6 +107,7 @@ export class GuestReconciler {
     const { ledger, prng, onChange } = this.#options;
     this.#notes.unsettle(instanceId);
     const newest = ledger.newestOf(instanceId);
+    this.#parts.moves.look(instanceId, newest);
     if (newest === undefined) {
       this.#notes.forgetInstance(instanceId);
       this.#parts.checks.forget(instanceId);

@@ -2,8 +2,7 @@
 //
 //   GET  /guests/{instanceId}/disk                                      a copy of the disk as one qcow2 file, of a guest that does not run
 //   GET  /guests/{instanceId}/log?offset=N&follow=true|false&limit=N    the console, raw; `berth-log-offset` says where it begins
-//   GET  /guests/{instanceId}/moves/{id}                                the files of a guest that moves to another host
-//   GET  /guests/{instanceId}/moves/{id}/{file}?offset=N&length=N       a piece of one, after its SHA-256
+//   GET  /guests/{instanceId}/moves/...                                 the files of a guest that moves: migration/answer-move.ts
 //   POST /guests/{instanceId}/...                                       a client's way into the guest: access/access-routes.ts
 
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
@@ -15,7 +14,8 @@ import type { Logger } from '../../base/log.ts';
 import { serveWay, wayInto } from '../access/access-routes.ts';
 import type { ExecSessions } from '../access/exec-sessions.ts';
 import type { Driver } from '../drivers/driver.ts';
-import type { Outgoing } from '../migration/moves.ts';
+import { answerMove, bytesOf, moveAsked } from '../migration/answer-move.ts';
+import type { Outgoing } from '../migration/move.ts';
 import { followLog, type LogRange } from '../access/guest-log.ts';
 import type { NameOf } from '../host/named.ts';
 import { refusalOf } from '../access/refusal.ts';
@@ -53,8 +53,8 @@ export async function answerRequest(routes: LinkRoutes, { stream, method, path, 
       return await serveWay(way, { stream, headers, clock: routes.clock, log: routes.log, nameOf: routes.nameOf });
     }
     if (method !== 'GET') throw new ApiError('MethodNotAllowed', `${method} is not possible here`);
-    const [, mover, id = '', name] = movePattern.exec(url.pathname) ?? [];
-    if (mover !== undefined) return await sendMove(routes, stream, { instanceId: mover, id, name, url });
+    const asked = routes.outgoing && moveAsked(url);
+    if (routes.outgoing && asked) return await answerMove(routes.outgoing, stream, asked);
     const [, instanceId, what] = /^\/guests\/(inst_[0-9a-z]{26})\/(log|disk)$/.exec(url.pathname) ?? [];
     if (instanceId === undefined) throw new ApiError('NotFound', 'there is no such route on a host');
     if (what === 'disk') await sendDisk(routes, stream, instanceId);
@@ -62,34 +62,6 @@ export async function answerRequest(routes: LinkRoutes, { stream, method, path, 
   } catch (error) {
     refuse(stream, refusalOf(error, routes.log, routes.nameOf));
   }
-}
-
-const movePattern = /^\/guests\/(inst_[0-9a-z]{26})\/moves\/(mig_[0-9a-z]{26})(?:\/(disk|vol_[0-9a-z]{26}))?$/;
-
-interface MoveRequest {
-  readonly instanceId: string;
-  readonly id: string;
-  readonly name: string | undefined;
-  readonly url: URL;
-}
-
-async function sendMove(
-  { outgoing }: LinkRoutes,
-  stream: ServerHttp2Stream,
-  { instanceId, id, name, url }: MoveRequest,
-): Promise<void> {
-  if (outgoing === undefined) throw new ApiError('NotFound', 'there is no such route on a host');
-  const move = { instanceId, id };
-  const [offset, length] = ['offset', 'length'].map((field) => integerOf(url.searchParams, field));
-  const bytes =
-    name === undefined
-      ? Buffer.from(JSON.stringify(await outgoing.manifest(move)))
-      : await outgoing.read(move, { name, offset: offset ?? 0, length: length ?? 0 });
-  stream.respond({
-    [constants.HTTP2_HEADER_STATUS]: 200,
-    [constants.HTTP2_HEADER_CONTENT_TYPE]: name === undefined ? 'application/json' : 'application/octet-stream',
-  });
-  stream.end(bytes);
 }
 
 function driverOf({ drivers }: LinkRoutes, wanted: string): Driver {
@@ -158,22 +130,13 @@ function rangeOf(instanceId: string, query: URLSearchParams): LogRange {
   if (follow !== 'true' && follow !== 'false') {
     throw new ApiError('InvalidRequest', 'follow must be true or false', { field: 'follow' });
   }
-  const limit = query.has('limit') ? integerOf(query, 'limit') : undefined;
+  const limit = query.has('limit') ? bytesOf(query, 'limit') : undefined;
   return {
     instanceId,
-    offset: integerOf(query, 'offset'),
+    offset: bytesOf(query, 'offset'),
     follow: follow === 'true',
     ...(limit === undefined ? {} : { limit }),
   };
-}
-
-function integerOf(query: URLSearchParams, field: string): number {
-  const text = query.get(field) ?? '0';
-  const value = Number(text);
-  if (!/^\d{1,16}$/.test(text) || !Number.isSafeInteger(value)) {
-    throw new ApiError('InvalidRequest', `${field} must be a whole number of bytes`, { field });
-  }
-  return value;
 }
 
 /** Not by `close`, which says first that this is the end. */

@@ -1,30 +1,17 @@
 // The moves of guests from and to this host, as its other parts see them: what was received for a guest or a volume, what is to be reported of
 // it, and its files for the host that it moves to.
 
-import type { IncomingSeen } from '../../api/resources/migration.ts';
+import type { IncomingSeen, MoveAddress } from '../../api/resources/migration.ts';
 import type { MoveManifest } from '../../api/agent-protocol.ts';
 import { ApiError } from '../../api/errors.ts';
+import type { DirectMoves } from './direct/contract.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { Ledger, LedgerEntry } from '../ledger/ledger.ts';
 import type { VolumeFiles } from '../volumes/files/volume-files.ts';
 import { type DiskReader, diskName, type Incoming, type IncomingFiles, type ReceivedFile } from './moved-files.ts';
+import type { Move, Outgoing } from './move.ts';
 import { packPiece } from './piece.ts';
 import { type Piece, pieceBytesMax } from './transfer.ts';
-
-/** The files of a guest on the host that it leaves. Both throw what that host, or the control plane, says. */
-export interface MoveSource {
-  manifest(move: Move, signal: AbortSignal): Promise<MoveManifest>;
-  /** As `packPiece` makes it. */
-  read(move: Move, piece: Piece, signal: AbortSignal): Promise<Uint8Array>;
-}
-
-/** The other side of it. */
-export type Outgoing = Pick<Moves, 'manifest' | 'read'>;
-
-export interface Move {
-  readonly instanceId: string;
-  readonly id: string;
-}
 
 export interface MovesOptions {
   readonly drivers: readonly Driver[];
@@ -32,13 +19,15 @@ export interface MovesOptions {
   readonly volumeFiles: VolumeFiles | undefined;
   /** Absent: this host takes no guests of other hosts. */
   readonly files: IncomingFiles | undefined;
+  readonly direct?: DirectMoves | undefined;
 }
 
-export class Moves {
+export class Moves implements Outgoing {
   readonly #options: MovesOptions;
   /** What is here, by instance. */
   readonly #received = new Map<string, (Incoming & { whole: boolean; readonly names: readonly string[] })[]>();
   readonly #seen = new Map<string, IncomingSeen>();
+  readonly #at = new Map<string, { readonly id: string; readonly at: MoveAddress }>();
 
   constructor(options: MovesOptions) {
     this.#options = options;
@@ -46,6 +35,20 @@ export class Moves {
 
   get files(): IncomingFiles | undefined {
     return this.#options.files;
+  }
+
+  get direct(): DirectMoves | undefined {
+    return this.#options.direct;
+  }
+
+  /** What is wanted of an instance may have changed. Undefined: nothing is. */
+  look(instanceId: string, newest: LedgerEntry | undefined): void {
+    const { direct } = this.#options;
+    if (direct === undefined) return;
+    const { role, id, direct: peers } = newest?.assignment.migration ?? {};
+    if (role === 'incoming') return direct.end(instanceId, id);
+    if (id === undefined || peers?.at === undefined) return direct.end(instanceId);
+    direct.offer({ move: { instanceId, id }, peer: peers.peer, at: peers.at, outgoing: this });
   }
 
   async open(): Promise<void> {
@@ -59,6 +62,16 @@ export class Moves {
 
   noteSeen(instanceId: string, seen: IncomingSeen): void {
     this.#seen.set(instanceId, seen);
+  }
+
+  /** Where this host listens for the source of this move. */
+  noteAt(instanceId: string, id: string, at: MoveAddress): void {
+    this.#at.set(instanceId, { id, at });
+  }
+
+  atOf(instanceId: string, id: string | undefined): MoveAddress | undefined {
+    const known = this.#at.get(instanceId);
+    return known?.id === id ? known?.at : undefined;
   }
 
   noteReceived(incoming: Incoming, names: readonly string[], whole: boolean): void {

@@ -1,6 +1,7 @@
 // The moves of a host in tests that are about something else: there are none.
 
-import { Moves, type MoveSource } from './moves.ts';
+import type { MoveSource } from './move.ts';
+import { Moves } from './moves.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 

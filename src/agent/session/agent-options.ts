@@ -11,7 +11,8 @@ import type { Prng } from '../../base/prng.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { LedgerFile } from '../ledger/ledger.ts';
 import type { IncomingFiles } from '../migration/moved-files.ts';
-import type { MoveSource } from '../migration/moves.ts';
+import type { DirectMoves } from '../migration/direct/contract.ts';
+import type { MoveSource } from '../migration/move.ts';
 import type { RunParts } from '../runner/runs.ts';
 import type { VolumeFiles } from '../volumes/files/volume-files.ts';
 
@@ -43,6 +44,8 @@ export interface AgentOptions {
   readonly incomingFiles?: IncomingFiles;
   /** Where these are read from. Default: the control plane, which asks the other host. */
   readonly moveSource?: MoveSource;
+  /** Connections to the other host of a move. Absent: the files pass through the control plane. */
+  readonly directMoves?: DirectMoves;
   /** What guests with a program to run need. Absent: there are none. */
   readonly runs?: RunParts;
   /** Milliseconds of a clock that goes on while the machine is suspended. Default: `clock.monotonicMs`. */

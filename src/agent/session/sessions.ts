@@ -46,6 +46,9 @@ async function registrationOf(parts: AgentParts): Promise<Registration> {
     session: newId('sess', options.clock.nowMs(), options.prng),
     agentId,
     ...measurement,
+    ...(options.directMoves === undefined
+      ? {}
+      : { moveKey: options.directMoves.fingerprint, takesMoves: options.directMoves.listens }),
     labels: { ...options.labels },
     drivers: await fingerprints(parts),
     images: await images(parts),

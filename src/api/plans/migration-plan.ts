@@ -1,7 +1,7 @@
 // The plan to move an instance to another host: shown before it is applied, and applied by its hash.
 
 import { type Static, Type } from 'typebox';
-import { bandwidthBounds } from '../resources/migration.ts';
+import { bandwidthBounds, moveWays } from '../resources/migration.ts';
 import { PlanReason } from './host-plan.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -23,6 +23,9 @@ export const MigrationPlan = Type.Object(
     instanceId: Type.String(),
     project: Type.String(),
     kind: Type.Enum(['cold'], { description: 'cold: it is stopped while its files are copied' }),
+    way: Type.Enum([...moveWays], {
+      description: 'direct: the bytes go from host to host; relayed: through the control plane',
+    }),
     from: Type.Optional(Type.String({ description: 'the host where it is' })),
     to: Type.Optional(Type.String({ description: 'absent: no host takes it' })),
     toId: Type.Optional(Type.String()),

@@ -156,6 +156,10 @@ export const HostStatus = Type.Object(
     ),
     bootId: Type.Optional(Type.String()),
     address: Type.Optional(Type.String({ description: 'where the machine can be reached, as its agent says' })),
+    moveKey: Type.Optional(
+      Type.String({ description: 'fingerprint of the certificate by which other hosts know it in moves' }),
+    ),
+    takesMoves: Type.Optional(Type.Boolean({ description: 'other hosts can connect to it in moves' })),
     leaseMs: Type.Optional(
       Type.Integer({ description: 'how long its guests may run on without an answer, if they asked' }),
     ),

@@ -14,6 +14,23 @@ export const bandwidthBounds = { minimum: 1024, maximum: 2 ** 40 } as const;
  */
 const migrationSteps = ['Preparing', 'Copying', 'Finishing', 'Done', 'Failed', 'Cancelled'] as const;
 
+/** Where the target of a move listens for its source. */
+export const MoveAddress = Type.Object(
+  {
+    address: Type.String({ maxLength: 45 }),
+    port: Type.Integer({ minimum: 1, maximum: 65_535 }),
+  },
+  closed,
+);
+export type MoveAddress = Static<typeof MoveAddress>;
+
+/** SHA-256 of a certificate, as `AB:CD:...`. */
+export const Fingerprint = Type.String({ pattern: '^[0-9A-F]{2}(:[0-9A-F]{2}){31}$' });
+
+/** The way of the bytes: from host to host, or through the control plane. */
+export const moveWays = ['direct', 'relayed'] as const;
+export type MoveWay = (typeof moveWays)[number];
+
 /** What the agent of the target says of the files that it receives. */
 export const IncomingSeen = Type.Object(
   {
@@ -22,6 +39,10 @@ export const IncomingSeen = Type.Object(
     bytes: Type.Integer({ minimum: 0, description: 'copied and checked' }),
     ofBytes: Type.Optional(Type.Integer({ minimum: 0 })),
     message: Type.Optional(Type.String({ maxLength: 1024 })),
+    at: Type.Optional(
+      Type.Unsafe<MoveAddress>({ ...MoveAddress, description: 'where it listens for the host that the guest leaves' }),
+    ),
+    way: Type.Optional(Type.Enum([...moveWays], { description: 'of the bytes' })),
   },
   closed,
 );
@@ -38,6 +59,13 @@ export const Migration = Type.Object(
     startedAtMs: Type.Integer(),
     endedAtMs: Type.Optional(Type.Integer()),
     bytesPerSecondMax: Type.Optional(Type.Integer({ ...bandwidthBounds })),
+    direct: Type.Optional(
+      Type.Object(
+        { from: Fingerprint, to: Fingerprint },
+        { ...closed, description: 'both hosts can connect to each other; by these certificates. Absent: they cannot' },
+      ),
+    ),
+    way: Type.Optional(Type.Enum([...moveWays], { description: 'the way that its bytes went' })),
     seen: Type.Optional(Type.Unsafe<IncomingSeen>({ ...IncomingSeen, description: 'as the target says' })),
     /** Of the newest accepted report of the target. */
     report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),

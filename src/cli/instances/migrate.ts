@@ -97,7 +97,7 @@ async function printPlan(cli: Cli, output: Format, plan: MigrationPlan, next: st
   );
 }
 
-function planLines({ instance, from, to, copies, obstacles, hash }: MigrationPlan, next: string): string[] {
+function planLines({ instance, from, to, way, copies, obstacles, hash }: MigrationPlan, next: string): string[] {
   if (obstacles.length > 0)
     return [
       `Instance ${instance} cannot move${from === undefined ? '' : ` from ${from}`}:`,
@@ -106,6 +106,7 @@ function planLines({ instance, from, to, copies, obstacles, hash }: MigrationPla
   return [
     `Plan to move instance ${instance} from ${from} to ${to}: it is stopped while its files are copied, and then starts there.`,
     ...copies.map(({ what, gibMax }) => `  copied: ${what}${gibMax === 0 ? '' : `, at most ${gibMax} GiB`}`),
+    `  bytes: ${way === 'direct' ? 'from host to host' : 'through the control plane'}`,
     '',
     `Plan ${hash}. Apply it with:`,
     `  ${next}`,

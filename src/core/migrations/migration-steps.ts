@@ -59,7 +59,11 @@ export function commitOwnership(snapshot: Snapshot, entry: Entry<Instance>, migr
         ...{ host: to, incarnation },
         diskIncarnation: status.diskIncarnation ?? status.incarnation,
         scheduledAtMs: ctx.nowMs,
-        migration: { ...migration, step: 'Finishing' },
+        migration: {
+          ...migration,
+          step: 'Finishing',
+          ...(migration.seen?.way === undefined ? {} : { way: migration.seen.way }),
+        },
         conditions: withConditions(
           status.conditions,
           [

@@ -4,6 +4,7 @@ import type { MigrateOptions, MigrationPlan } from '../../api/plans/migration-pl
 import type { PlanReason } from '../../api/plans/host-plan.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { canonicalJson } from '../../base/json/canonical-json.ts';
+import type { Migration, MoveWay } from '../../api/resources/migration.ts';
 import { sha256 } from '../../base/sha256.ts';
 import { belongingOf } from '../scheduler/neighbours/belonging.ts';
 import type { Request } from '../scheduler/request.ts';
@@ -28,12 +29,14 @@ export function planMigration(snapshot: Snapshot, instance: Instance, options: M
   const seat = request && status.host !== undefined ? seatFor(snapshot, { instance, request, options }) : undefined;
   const obstacles = [...found, ...(seat?.obstacle ? [seat.obstacle] : [])];
   const toId = seat?.placed && snapshot.get('host', keys.host(seat.placed.host))?.value.metadata.id;
+  const way = seat?.placed && directBetween(snapshot, status.host, seat.placed.host) ? 'direct' : 'relayed';
   const shown: MigrationPlan = {
     ...{ instance: metadata.name, instanceId: metadata.id, project: metadata.project, kind: 'cold' },
     ...(status.host === undefined ? {} : { from: status.host }),
     ...(seat?.placed ? { to: seat.placed.host } : {}),
     ...(toId === undefined ? {} : { toId }),
-    hash: hashOf(instance, { options, toId, obstacles }),
+    way,
+    hash: hashOf(instance, { options, toId, way, obstacles }),
     options,
     copies: [
       { what: 'disk', gibMax: status.assigned?.['DISK_GB'] ?? 0 },
@@ -56,18 +59,27 @@ function hashOf(
   agreed: {
     readonly options: MigrateOptions;
     readonly toId: string | undefined;
+    readonly way: MoveWay;
     readonly obstacles: readonly PlanReason[];
   },
 ): string {
-  const { options, toId = null, obstacles } = agreed;
+  const { options, toId = null, way, obstacles } = agreed;
   const { id, generation } = metadata;
   return sha256(
     canonicalJson({
-      ...{ apiVersion: 1, verb: 'migrate', id, generation, incarnation: status.incarnation, toId },
+      ...{ apiVersion: 1, verb: 'migrate', id, generation, incarnation: status.incarnation, toId, way },
       options: { ...options },
       obstacles: obstacles.map(({ code }) => code),
     }),
   ).slice(0, 32);
+}
+
+/** By which certificates the two hosts know each other; undefined: the target cannot be reached, or one of the agents is of an earlier version. */
+export function directBetween(snapshot: Snapshot, from: string | undefined, to: string): Migration['direct'] {
+  const source = from === undefined ? undefined : snapshot.get('host', keys.host(from))?.value.status;
+  const target = snapshot.get('host', keys.host(to))?.value.status;
+  if (source?.moveKey === undefined || target?.moveKey === undefined || target.takesMoves !== true) return undefined;
+  return { from: source.moveKey, to: target.moveKey };
 }
 
 interface Seat {

@@ -77,13 +77,19 @@ function migrationFor(
   const found = roleIn(instance, allocation);
   if (found === undefined) return undefined;
   const { role, migration } = found;
-  const { bytesPerSecondMax } = migration;
+  const { bytesPerSecondMax, direct, seen } = migration;
+  const at = seen?.id === migration.id ? seen.at : undefined;
   return {
     id: migration.id,
     role,
     copy: migration.step === 'Copying',
     volumes: volumesAssigned(instance, migration.from, volumeByName).map(({ volumeId }) => volumeId),
     ...(bytesPerSecondMax === undefined ? {} : { bytesPerSecondMax }),
+    ...(direct === undefined
+      ? {}
+      : role === 'incoming'
+        ? { direct: { peer: direct.from } }
+        : { direct: { peer: direct.to, ...(at === undefined ? {} : { at }) } }),
   };
 }
 

@@ -270,6 +270,8 @@ function registeredHost(
       agentId: registration.agentId,
       bootId: registration.bootId,
       ...(registration.address === undefined ? {} : { address: registration.address }),
+      ...(registration.moveKey === undefined ? {} : { moveKey: registration.moveKey }),
+      ...(registration.takesMoves === true ? { takesMoves: true } : {}),
       ...(registration.watchdogMs === undefined
         ? {}
         : { watchdogMs: registration.watchdogMs, leaseMs: ctx.policy.offlineAfterMs }),

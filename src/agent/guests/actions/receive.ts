@@ -2,7 +2,7 @@
 // files, piece by piece, once it is stopped. Starts nothing. Goes on where an interrupted transfer ended.
 
 import type { Assignment } from '../../../api/agent-protocol.ts';
-import type { IncomingSeen } from '../../../api/resources/migration.ts';
+import type { IncomingSeen, MoveWay } from '../../../api/resources/migration.ts';
 import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
 import { sleep } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
@@ -10,6 +10,7 @@ import type { Driver, GuestSpec } from '../../drivers/driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import type { LedgerEntry } from '../../ledger/ledger.ts';
 import { diskName, type IncomingFiles, type IncomingLook } from '../../migration/moved-files.ts';
+import type { Move, MoveSource } from '../../migration/move.ts';
 import { unpackPiece } from '../../migration/piece.ts';
 import { bytesOf, isOf, nextPiece, pauseMs } from '../../migration/transfer.ts';
 import type { GuestParts } from '../parts.ts';
@@ -26,6 +27,7 @@ export async function receive(parts: GuestParts, { assignment }: LedgerEntry): P
   parts.notes.operations.set(instanceId, { kind: 'receive', id: migration.id, abort });
   try {
     const { driver, spec } = meansToReceive(parts, assignment);
+    await listen(parts, assignment);
     if (id !== migration.id) {
       tell(parts, assignment, { state: 'preparing', bytes: 0 });
       await driver.migration.prepare(spec, abort.signal);
@@ -67,12 +69,30 @@ function meansToReceive(parts: GuestParts, assignment: Assignment): Means {
   return { driver: { ...driver, migration }, spec: specOf(assignment, { image, volumes: [], program: undefined }) };
 }
 
+/** The source may connect from now on. Where that cannot be, the files come through the control plane. */
+async function listen({ moves, log }: GuestParts, { instanceId, migration }: Assignment): Promise<void> {
+  if (migration?.direct === undefined || moves.direct?.listens !== true) return;
+  try {
+    moves.noteAt(
+      instanceId,
+      migration.id,
+      await moves.direct.listen({ instanceId, id: migration.id }, migration.direct.peer),
+    );
+  } catch (error) {
+    log.warn('cannot listen for a guest that moves here; its files come through the control plane', {
+      instance: instanceId,
+      error: describeError(error),
+    });
+  }
+}
+
 function tell(
   { moves, notes }: GuestParts,
   { instanceId, migration }: Assignment,
   seen: Omit<IncomingSeen, 'id'>,
 ): void {
-  moves.noteSeen(instanceId, { ...seen, id: migration?.id ?? '' });
+  const at = moves.atOf(instanceId, migration?.id);
+  moves.noteSeen(instanceId, { ...seen, id: migration?.id ?? '', ...(at === undefined ? {} : { at }) });
   notes.changed(instanceId);
 }
 
@@ -88,7 +108,8 @@ async function fetchAll(
   const move = { instanceId, id: migration.id };
   let look = await files.look(assignment);
   if (look?.id !== migration.id || !look.whole) {
-    const manifest = await parts.moveSource.manifest(move, signal);
+    const from = await sourceOf(parts, move, signal);
+    const manifest = await from.source.manifest(move, signal);
     if (look === undefined || !isOf(look, manifest)) {
       look = { ...manifest, whole: false, files: manifest.files.map((file) => ({ ...file, doneBytes: 0 })) };
       await files.begin(assignment, look);
@@ -96,11 +117,12 @@ async function fetchAll(
     moves.noteReceived(assignment, namesOf(look), false);
     log.info('receiving a guest', { instance: instanceId, move: migration.id, ...bytesOf(look) });
     for (;;) {
-      tell(parts, assignment, { state: 'copying', ...bytesOf(look) });
+      const { source, way } = await sourceOf(parts, move, signal);
+      tell(parts, assignment, { state: 'copying', ...bytesOf(look), way });
       const piece = nextPiece(look);
       if (piece === undefined) break;
       const beganMs = clock.monotonicMs();
-      const { bytes } = unpackPiece(await parts.moveSource.read(move, piece, signal), piece.length);
+      const { bytes } = unpackPiece(await source.read(move, piece, signal), piece.length);
       signal.throwIfAborted();
       await files.append(assignment, { ...piece, ...(bytes === undefined ? {} : { bytes }) });
       const tookMs = clock.monotonicMs() - beganMs;
@@ -113,8 +135,19 @@ async function fetchAll(
   }
   await acceptAll(parts, assignment, { driver, spec, look, files, signal });
   moves.noteReceived(assignment, namesOf(look), true);
-  tell(parts, assignment, { state: 'received', ...bytesOf(look) });
+  const way = moves.seenOf(instanceId)?.way;
+  tell(parts, assignment, { state: 'received', ...bytesOf(look), ...(way === undefined ? {} : { way }) });
   log.info('a guest was received', { instance: instanceId, move: migration.id });
+}
+
+/** The source itself where it has connected, else the control plane. */
+async function sourceOf(
+  { moves, moveSource }: GuestParts,
+  move: Move,
+  signal: AbortSignal,
+): Promise<{ readonly source: MoveSource; readonly way: MoveWay }> {
+  const source = await moves.direct?.source(move, signal);
+  return source === undefined ? { source: moveSource, way: 'relayed' } : { source, way: 'direct' };
 }
 
 /** What is damaged is found before the source gives its copy up. */

@@ -7,7 +7,7 @@ import type { Migration } from '../../../api/resources/migration.ts';
 import { claim } from '../../ledger/ledger.ts';
 import { openMigration } from '../../migrations/migration-state.ts';
 import { abort, hostCondition, withMigration } from '../../migrations/migration-steps.ts';
-import { type PlannedMigration, planMigration } from '../../migrations/plan-migration.ts';
+import { directBetween, type PlannedMigration, planMigration } from '../../migrations/plan-migration.ts';
 import { gateOf, limitsOn, passGates } from '../../queue/limits.ts';
 import { limitReached } from '../../queue/queue.ts';
 import type { Context } from '../../state/context.ts';
@@ -82,6 +82,7 @@ interface Target {
 
 function newMigration(snapshot: Snapshot, instance: Instance, { planned, options }: Target, ctx: Context): Migration {
   const { bytesPerSecondMax } = options;
+  const direct = directBetween(snapshot, instance.status.host, planned.placed.host);
   return {
     id: ctx.newId('mig'),
     step: 'Preparing',
@@ -89,6 +90,7 @@ function newMigration(snapshot: Snapshot, instance: Instance, { planned, options
     fromIncarnation: instance.status.incarnation,
     incarnation: nextIncarnation(snapshot, instance),
     startedAtMs: ctx.nowMs,
+    ...(direct === undefined ? {} : { direct }),
     ...(bytesPerSecondMax === undefined ? {} : { bytesPerSecondMax }),
   };
 }

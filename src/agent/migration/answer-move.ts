@@ -1,0 +1,48 @@
+// Answers the target of a move that asks this host for the files of the guest: over the line to the control plane, or directly.
+//
+//   GET  /guests/{instanceId}/moves/{id}                                the files of a guest that moves to another host
+//   GET  /guests/{instanceId}/moves/{id}/{file}?offset=N&length=N       a piece of one, after its SHA-256
+
+import { constants, type ServerHttp2Stream } from 'node:http2';
+import { ApiError } from '../../api/errors.ts';
+import type { Move, Outgoing } from './move.ts';
+import type { Piece } from './transfer.ts';
+
+export interface MoveAsked {
+  readonly move: Move;
+  /** Absent: the list of files. */
+  readonly piece?: Piece;
+}
+
+/** Undefined: it asks for something else. */
+export function moveAsked({ pathname, searchParams }: URL): MoveAsked | undefined {
+  const [, instanceId, id, name] = pattern.exec(pathname) ?? [];
+  if (instanceId === undefined || id === undefined) return undefined;
+  const move = { instanceId, id };
+  if (name === undefined) return { move };
+  return { move, piece: { name, offset: bytesOf(searchParams, 'offset'), length: bytesOf(searchParams, 'length') } };
+}
+
+const pattern = /^\/guests\/(inst_[0-9a-z]{26})\/moves\/(mig_[0-9a-z]{26})(?:\/(disk|vol_[0-9a-z]{26}))?$/;
+
+export async function answerMove(
+  outgoing: Outgoing,
+  stream: ServerHttp2Stream,
+  { move, piece }: MoveAsked,
+): Promise<void> {
+  const bytes =
+    piece === undefined ? Buffer.from(JSON.stringify(await outgoing.manifest(move))) : await outgoing.read(move, piece);
+  stream.respond({
+    [constants.HTTP2_HEADER_STATUS]: 200,
+    [constants.HTTP2_HEADER_CONTENT_TYPE]: piece === undefined ? 'application/json' : 'application/octet-stream',
+  });
+  stream.end(bytes);
+}
+
+export function bytesOf(query: URLSearchParams, field: string): number {
+  const text = query.get(field) ?? '0';
+  const value = Number(text);
+  if (!/^\d{1,16}$/.test(text) || !Number.isSafeInteger(value))
+    throw new ApiError('InvalidRequest', `${field} must be a whole number of bytes`, { field });
+  return value;
+}

@@ -1,0 +1,111 @@
+// The source of a move: connects to the target, and lets it read the files of this move over that connection, and nothing else. Connects
+// again whenever the connection breaks.
+
+import { constants, performServerHandshake, type ServerHttp2Stream } from 'node:http2';
+import { connect, type TLSSocket } from 'node:tls';
+import { ApiError } from '../../../api/errors.ts';
+import { backoffMs } from '../../../base/backoff.ts';
+import { type Clock, sleep } from '../../../base/clock.ts';
+import { describeError } from '../../../base/log.ts';
+import { answerMove, moveAsked } from '../answer-move.ts';
+import type { DirectOptions, Offer } from './contract.ts';
+import { helloOf } from './hello.ts';
+import { isPeer, windowBytes } from './peer.ts';
+
+const retry = { delayMsMin: 200, delayMsMax: 5_000 };
+const dialTimeoutMs = 10_000;
+
+/** Until `signal` aborts. Never rejects. */
+export async function holdOffer(options: DirectOptions, offer: Offer, signal: AbortSignal): Promise<void> {
+  const { clock, prng, log } = options;
+  const about = { move: offer.move.id, address: offer.at.address, port: offer.at.port };
+  for (let attempt = 0; !signal.aborted; attempt++) {
+    try {
+      const socket = await dial(options, offer, signal);
+      log.debug('connected for a move', about);
+      attempt = 0;
+      await serve(socket, offer, signal);
+    } catch (error) {
+      if (!signal.aborted)
+        log.info('cannot connect to the host that a guest moves to; its files pass through the control plane', {
+          ...about,
+          error: describeError(error),
+        });
+    }
+    await sleep(clock, backoffMs(attempt, retry, prng), signal);
+  }
+}
+
+/** A connection to the target itself. */
+export async function dial(
+  { identity, clock }: Pick<DirectOptions, 'identity'> & { readonly clock: Clock },
+  { move, peer, at }: Pick<Offer, 'move' | 'peer' | 'at'>,
+  signal: AbortSignal,
+): Promise<TLSSocket> {
+  const socket = connect({
+    ...{ host: at.address, port: at.port, key: identity.key, cert: identity.certificate },
+    // Its certificate vouches for itself; the fingerprint is compared.
+    ...{ rejectUnauthorized: false, minVersion: 'TLSv1.3' },
+  });
+  const { promise, resolve: connected, reject } = Promise.withResolvers<void>();
+  const giveUp = (): void => reject(new Error('given up'));
+  const limit = clock.setTimer(dialTimeoutMs, () => reject(new Error(`no answer within ${dialTimeoutMs} ms`)));
+  signal.addEventListener('abort', giveUp, { once: true });
+  if (signal.aborted) giveUp();
+  socket.once('secureConnect', connected);
+  socket.on('error', reject);
+  socket.on('close', () => reject(new Error('the connection was closed')));
+  try {
+    await promise;
+    if (!isPeer(socket, peer)) throw new Error('another host answers at this address');
+    // Written whole before HTTP/2 takes the socket over: Node ends the process when a write of ours is still under way then.
+    await new Promise<void>((resolve) => socket.write(helloOf(move.id), () => resolve()));
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  } finally {
+    limit.cancel();
+    signal.removeEventListener('abort', giveUp);
+  }
+}
+
+/** Resolves when the connection is over. */
+function serve(socket: TLSSocket, offer: Offer, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const session = performServerHandshake(socket, { settings: { initialWindowSize: windowBytes } });
+    session.setLocalWindowSize(windowBytes);
+    const end = (): void => session.destroy();
+    signal.addEventListener('abort', end, { once: true });
+    session.on('error', end);
+    session.on('close', () => {
+      signal.removeEventListener('abort', end);
+      socket.destroy();
+      resolve();
+    });
+    session.on('stream', (stream, { ':path': path = '', ':method': method = '' }) => {
+      stream.on('error', () => {}); // the target asks again
+      void answer(stream, offer, { path, method });
+    });
+    if (signal.aborted) end();
+  });
+}
+
+async function answer(
+  stream: ServerHttp2Stream,
+  { move, outgoing }: Offer,
+  { path, method }: { readonly path: string; readonly method: string },
+): Promise<void> {
+  try {
+    const asked = moveAsked(new URL(path, 'http://agent'));
+    if (method !== 'GET' || asked?.move.id !== move.id || asked.move.instanceId !== move.instanceId)
+      throw new ApiError('NotFound', 'there is no such route for a move');
+    await answerMove(outgoing, stream, asked);
+  } catch (error) {
+    if (stream.destroyed || stream.closed) return;
+    if (stream.headersSent) return void stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    const told = error instanceof ApiError ? error : new ApiError('Internal', describeError(error));
+    stream.respond({ [constants.HTTP2_HEADER_STATUS]: told.status });
+    stream.end(JSON.stringify(told.toBody()));
+  }
+}

@@ -1,0 +1,11 @@
+// How the two ends of a direct connection know each other.
+
+import type { TLSSocket } from 'node:tls';
+
+/** On their way, for one connection: HTTP/2's own 64 KiB would wait for an answer after each few frames. */
+export const windowBytes = 8 * 1024 * 1024;
+
+/** TLS has proved that the peer has the key of this certificate. */
+export function isPeer(socket: TLSSocket, fingerprint: string): boolean {
+  return socket.getPeerX509Certificate()?.fingerprint256 === fingerprint;
+}

@@ -1,0 +1,22 @@
+// One move of a guest, and its files as the two hosts of the move read them.
+
+import type { MoveManifest } from '../../api/agent-protocol.ts';
+import type { Piece } from './transfer.ts';
+
+export interface Move {
+  readonly instanceId: string;
+  readonly id: string;
+}
+
+/** The files of a guest on the host that it leaves. Both throw what that host, or what is between, says. */
+export interface MoveSource {
+  manifest(move: Move, signal: AbortSignal): Promise<MoveManifest>;
+  /** As `packPiece` makes it. */
+  read(move: Move, piece: Piece, signal: AbortSignal): Promise<Uint8Array>;
+}
+
+/** The other side of it. Both throw `Conflict` while the guest may run, and when this move is not under way. */
+export interface Outgoing {
+  manifest(move: Move): Promise<MoveManifest>;
+  read(move: Move, piece: Piece): Promise<Uint8Array>;
+}
