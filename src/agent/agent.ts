@@ -90,6 +90,8 @@ class HostAgent implements Agent {
   readonly outgoing: Outgoing = {
     manifest: async (move) => this.#known().manifest(move),
     read: async (move, piece) => this.#known().read(move, piece),
+    machine: async (move) => this.#known().machine(move),
+    send: async (move, call, signal) => this.#known().send(move, call, signal),
   };
 
   #known(): Moves {

@@ -164,6 +164,31 @@ export const MoveManifest = Type.Object(
 );
 export type MoveManifest = Static<typeof MoveManifest>;
 
+/** What a running guest consists of. A machine takes over its memory only where all of this is equal. */
+export const LiveMachine = Type.Object(
+  {
+    /** Words of the driver: versions, machine type, processor, devices with their places. */
+    parts: Type.Array(Type.String({ maxLength: 256 }), { maxItems: 256 }),
+    disks: Type.Array(
+      Type.Object(
+        {
+          name: Type.String({ pattern: '^(disk|vol_[0-9a-z]{26})$' }),
+          sizeBytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+        },
+        closed,
+      ),
+      { maxItems: 64 },
+    ),
+    memoryMiB: Type.Integer({ minimum: 1 }),
+    /** What its host knows of the guest, which does not say it again. */
+    ready: Type.Boolean(),
+    address: Type.Optional(Type.String({ maxLength: 45 })),
+    startedAtMs: Type.Optional(Type.Number()),
+  },
+  closed,
+);
+export type LiveMachine = Static<typeof LiveMachine>;
+
 /** The part of a host in the move of a guest. */
 export const AssignedMigration = Type.Object(
   {
@@ -171,6 +196,8 @@ export const AssignedMigration = Type.Object(
     /** incoming: `copy` once the guest is stopped on its host. outgoing: the target may read its files. */
     role: Type.Enum(['incoming', 'outgoing']),
     copy: Type.Boolean(),
+    /** It runs on until its memory has arrived. Absent: it is stopped. */
+    live: Type.Optional(Type.Literal(true)),
     /** Ids of the volumes that move with it. */
     volumes: Type.Array(VolumeId),
     bytesPerSecondMax: Type.Optional(Type.Integer({ minimum: 1 })),

@@ -2,15 +2,18 @@
 // it never decides what should run, and never touches a guest that is not its own. Every driver passes conformance.ts.
 
 import type { FileHandle } from 'node:fs/promises';
+import type { Duplex } from 'node:stream';
 import type {
   Accelerator,
   AssignedContainer,
   GuestPort,
   GuestState,
   ImageSpec,
+  LiveMachine,
   Phase,
   PublishedPort,
 } from '../../api/agent-protocol.ts';
+import type { LiveKind } from '../../api/resources/host.ts';
 import type { GuestCredential } from '../images/credentials/image-credentials.ts';
 import type { DiskReader, ReceivedFile } from '../migration/moved-files.ts';
 import type { GuestAccess } from './access.ts';
@@ -100,6 +103,8 @@ export interface Guest {
   readonly startedAtMs?: number;
   /** The order of its last resize. Absent: none. */
   readonly resized?: number;
+  /** Its memory may be complete on another host: it stands still until the end of this move is known. `revision`: of the order to send it. */
+  readonly handedOver?: { readonly id: string; readonly revision: number };
   /** What took how long, in order: pull, clone, program, seed, start, boot. */
   readonly phases: readonly Phase[];
   /** While `preparing`: what goes on, for people: "pulling debian-12: 41 %". */
@@ -153,6 +158,41 @@ export interface GuestMigration {
   prepare(spec: GuestSpec, signal: AbortSignal): Promise<void>;
   /** Checks a disk that was received whole. Throws `ImageInvalid`, `Aborted`, `HypervisorFailed`. */
   accept(spec: GuestSpec, disk: ReceivedFile, signal: AbortSignal): Promise<void>;
+}
+
+/** What the source of a live move is given. */
+export interface LiveSend {
+  readonly move: { readonly id: string; readonly revision: number };
+  readonly bytesPerSecondMax?: number | undefined;
+  /** A connection to the machine that waits on the other host: for a disk by its name, or for `memory`. */
+  dial(name: string): Promise<Duplex>;
+  onProgress(seen: { readonly bytes: number; readonly ofBytes: number }): void;
+  /** Called when the guest stands still, before it may be complete elsewhere. Throws where the move is not under way any more. */
+  assertUnderWay(): void;
+}
+
+/** Moves of guests that run. All throw `NoSuchGuest`, `NotPossible`, `HypervisorFailed`, `Aborted`. */
+export interface GuestLiveMigration {
+  /** What decides whether a guest can move here. */
+  kind(): Promise<LiveKind>;
+  /** On the source, of a guest that runs. */
+  describe(instanceId: string): Promise<LiveMachine>;
+  /**
+   * On the target: makes a machine that waits for disk and memory, and runs nothing. The guest is `preparing`. Throws `NotPossible`, with all
+   * differences, when it is another machine.
+   */
+  expect(spec: GuestSpec, machine: LiveMachine, signal: AbortSignal): Promise<void>;
+  /** On the target, while it waits: where the source's `dial` of the same name leads. */
+  connect(instanceId: string, name: string): Promise<Duplex>;
+  /** On the target: resolves when all has arrived. The guest is `suspended` from then on, and runs when it is resumed. */
+  received(instanceId: string, signal: AbortSignal): Promise<void>;
+  /**
+   * On the source: resolves when everything was sent. From then on the guest stands still, is shown `handedOver`, and runs again only by
+   * `takeBack`. When it throws, the guest runs on; or it is shown `handedOver`, where nobody can tell what has arrived.
+   */
+  send(instanceId: string, call: LiveSend, signal: AbortSignal): Promise<void>;
+  /** On the source, once the move has come to nothing: the guest runs on. Harmless when it does. */
+  takeBack(instanceId: string): Promise<void>;
 }
 
 /** A copy that has no name any more: it is gone when the file is closed. */
@@ -211,6 +251,8 @@ export interface Driver {
    * driver's guests have no such disk. Throws `DriverError` `NoSuchGuest`, `Aborted` (also when it runs again), `DiskFull`, `Internal`.
    */
   exportDisk?(instanceId: string, signal: AbortSignal): Promise<ExportedDisk>;
+  /** Absent: its guests cannot move while they run. */
+  readonly live?: GuestLiveMigration;
   /** Absent: its guests stay on their host. */
   readonly migration?: GuestMigration;
   /** How the hypervisor says that the machine of a guest stands, for people. Absent, or undefined: it does not say, or there is no machine. Never throws. */

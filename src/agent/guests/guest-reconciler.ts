@@ -10,6 +10,8 @@ import { KeyedReconciler, type Step } from '../../base/concurrency/keyed-reconci
 import type { Ledger, LedgerEntry } from '../ledger/ledger.ts';
 import { create } from './actions/create.ts';
 import { receive } from './actions/receive.ts';
+import { receiveLive } from './actions/receive-live.ts';
+import { takeBack } from './actions/take-back.ts';
 import { resize } from './actions/resize.ts';
 import { remove } from './actions/remove.ts';
 import { setSuspended } from './actions/set-suspended.ts';
@@ -246,7 +248,10 @@ export class GuestReconciler {
         if (seen === undefined && !ledger.confirmed) return 'rest';
         return create(parts, entry);
       case 'receive':
-        return ledger.confirmed ? receive(parts, entry) : 'rest';
+        if (!ledger.confirmed) return 'rest';
+        return entry.assignment.migration?.live === true ? receiveLive(parts, entry) : receive(parts, entry);
+      case 'take-back':
+        return seen === undefined || !ledger.confirmed ? 'rest' : takeBack(parts, entry, seen);
       case 'start':
         // A stopped guest holds no room: an old ledger does not say whether the room is its own again.
         if (!ledger.confirmed) return 'rest';

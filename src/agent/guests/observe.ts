@@ -24,6 +24,13 @@ export function observed(entry: LedgerEntry, seen: Seen | undefined, given: stri
   if (seen?.guest.damaged === true) return { incarnation: seen.guest.incarnation, state: 'failed', damaged: true };
   const { incarnation } = entry.assignment;
   const ofEntry = seen === undefined || seen.guest.incarnation === incarnation;
+  const { handedOver } = seen?.guest ?? {};
+  if (seen !== undefined && handedOver !== undefined && ofEntry && isUp(seen.guest))
+    return {
+      incarnation,
+      state: seen.guest.state,
+      handedOver: isMoveOver(entry.assignment, handedOver) ? 'over' : 'under-way',
+    };
   const otherSize = seen !== undefined && isToResize(entry.assignment, seen);
   const otherVolumes = seen !== undefined && hasOtherVolumes(seen.guest, entry.assignment.volumes ?? [], given);
   if (entry.failure !== undefined && ofEntry && !isUp(seen?.guest))
@@ -36,6 +43,11 @@ export function observed(entry: LedgerEntry, seen: Seen | undefined, given: stri
   const again = ofEntry && isToStartAgain(seen.guest, entry.assignment.startAgain);
   const state = again ? 'stopped' : isUnfinished(seen.guest) ? 'preparing' : seen.guest.state;
   return { incarnation: seen.guest.incarnation, state, otherVolumes, otherSize };
+}
+
+/** An order that is older than the one to send it says nothing about the end of the move. */
+function isMoveOver({ migration, revision }: Assignment, handedOver: NonNullable<Guest['handedOver']>): boolean {
+  return migration?.id !== handedOver.id && revision > handedOver.revision;
 }
 
 /** A driver that cannot resize its guests leaves them as they are. */

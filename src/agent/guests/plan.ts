@@ -7,7 +7,7 @@
 //   stopped      report-stopped  remove  remove     stop     stop       none     none     none     none           none
 //   absent       report-absent   remove  remove     remove   remove     remove   remove   remove   report-absent  remove
 //   kept         report-absent   absent* none       none     none       none     none     none     report-absent  none
-//   incoming     receive         remove  remove     none     none       none     none     none     none           none
+//   incoming     receive         remove  remove     none     receive    none     none     none     none           none
 //   (unassigned) none            report-unknown, whatever it is
 //
 // absent*: report-absent. older, newer: a guest of another incarnation than the wanted one; its state does not matter. The rest is the same incarnation.
@@ -25,6 +25,9 @@
 //   `set-volumes`. A guest that ended lets go of volumes too; of what is only kept nothing is taken, and of a damaged guest nothing is known.
 // - A guest that runs and is dead, as its checks say, is stopped where it is to run; then it counts as failed.
 // - A guest that is to be resized is stopped where it is to run, then resized, then started. A suspended one keeps its memory until it is to run.
+// - An incoming guest that is suspended has arrived live: that is told again.
+// - A guest that was handed over to another host stands still while its move is under way. When the move has come to nothing, it is taken back
+//   before anything else: `take-back`.
 // - A guest without an assignment is never touched, only reported: an empty ledger destroys nothing.
 
 import type { Assignment, GuestState } from '../../api/agent-protocol.ts';
@@ -43,6 +46,8 @@ export type Action =
   | 'set-volumes'
   /** It is here and stopped, with other amounts than it is to have. */
   | 'resize'
+  /** It stands still for a move that has come to nothing. */
+  | 'take-back'
   /** Nothing runs, as wanted, and there is nothing to stop. */
   | 'report-stopped'
   /** Nothing of this incarnation is left here. */
@@ -59,6 +64,8 @@ export interface Observed {
   readonly otherVolumes?: boolean;
   /** It is to be resized, which needs a stop. */
   readonly otherSize?: boolean;
+  /** It stands still for a live move: `over` when that has come to nothing. */
+  readonly handedOver?: 'under-way' | 'over';
   /** It runs, and its checks say that it is to be ended. */
   readonly dead?: boolean;
 }
@@ -66,6 +73,11 @@ export interface Observed {
 export function planFor(desired: Desired | undefined, observed: Observed | undefined): Action {
   if (desired === undefined) return observed === undefined ? 'none' : 'report-unknown';
   const column = columnOf(desired, observed);
+  const handedOver = observed?.incarnation === desired.incarnation ? observed.handedOver : undefined;
+  if (handedOver !== undefined && desired.want !== 'absent') {
+    const isOver = handedOver === 'over' && desired.want !== 'kept' && desired.want !== 'incoming';
+    return isOver ? 'take-back' : 'none';
+  }
   if (observed?.dead === true && (desired.want === 'running' || desired.want === 'suspended')) return 'stop';
   const action = table[desired.want][column];
   const here = column !== 'nothing' && column !== 'older' && column !== 'newer' && column !== 'damaged';
@@ -86,7 +98,7 @@ const table: Readonly<Record<Desired['want'], Readonly<Record<Column, Action>>>>
   suspended: { nothing: 'create',         older: 'remove', preparing: 'create', running: 'suspend', suspended: 'none',   stopped: 'start',  exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
   stopped:   { nothing: 'report-stopped', older: 'remove', preparing: 'remove', running: 'stop',    suspended: 'stop',   stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
   kept:      { nothing: 'report-absent',  older: 'report-absent', preparing: 'none', running: 'none', suspended: 'none', stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'report-absent', damaged: 'none' },
-  incoming:  { nothing: 'receive',        older: 'remove', preparing: 'remove', running: 'none',    suspended: 'none',   stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
+  incoming:  { nothing: 'receive',        older: 'remove', preparing: 'remove', running: 'none',    suspended: 'receive', stopped: 'none',  exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
   absent:    { nothing: 'report-absent',  older: 'remove', preparing: 'remove', running: 'remove',  suspended: 'remove', stopped: 'remove', exited: 'remove', failed: 'remove', newer: 'report-absent', damaged: 'remove' },
 };
 

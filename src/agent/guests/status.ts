@@ -42,6 +42,8 @@ function statusWithoutRun(parts: GuestParts, entry: LedgerEntry): ReportedStatus
   if (damaged !== undefined) return statusOfGuest(damaged);
   if (entry.assignment.want === 'incoming') return incomingStatus(parts, entry);
   const guest = guests.find((each) => each.incarnation === incarnation);
+  // For the moment of the move it stays as it was reported.
+  if (guest?.handedOver !== undefined && isUp(guest) && entry.assignment.migration !== undefined) return undefined;
   if (entry.failure !== undefined && !isUp(guest)) return failedStatus(guest, entry.failure, entry.assignment);
   const dead = deadOf(entry, guest);
   if (dead !== undefined && !isUp(guest)) return failedStatus(guest, dead, entry.assignment);
@@ -83,6 +85,7 @@ function statusOfGuest(guest: Guest): GuestStatus {
     instanceId: _id,
     incarnation: _incarnation,
     damaged: _damaged,
+    handedOver: _handedOver,
     reason,
     progress,
     ports,

@@ -1,6 +1,7 @@
 // Answers the target of a move that asks this host for the files of the guest: over the line to the control plane, or directly.
 //
 //   GET  /guests/{instanceId}/moves/{id}                                the files of a guest that moves to another host
+//   GET  /guests/{instanceId}/moves/{id}/live                           what a guest that runs consists of
 //   GET  /guests/{instanceId}/moves/{id}/{file}?offset=N&length=N       a piece of one, after its SHA-256
 
 import { constants, type ServerHttp2Stream } from 'node:http2';
@@ -12,6 +13,7 @@ export interface MoveAsked {
   readonly move: Move;
   /** Absent: the list of files. */
   readonly piece?: Piece;
+  readonly live?: true;
 }
 
 /** Undefined: it asks for something else. */
@@ -20,18 +22,21 @@ export function moveAsked({ pathname, searchParams }: URL): MoveAsked | undefine
   if (instanceId === undefined || id === undefined) return undefined;
   const move = { instanceId, id };
   if (name === undefined) return { move };
+  if (name === 'live') return { move, live: true };
   return { move, piece: { name, offset: bytesOf(searchParams, 'offset'), length: bytesOf(searchParams, 'length') } };
 }
 
-const pattern = /^\/guests\/(inst_[0-9a-z]{26})\/moves\/(mig_[0-9a-z]{26})(?:\/(disk|vol_[0-9a-z]{26}))?$/;
+const pattern = /^\/guests\/(inst_[0-9a-z]{26})\/moves\/(mig_[0-9a-z]{26})(?:\/(live|disk|vol_[0-9a-z]{26}))?$/;
 
 export async function answerMove(
   outgoing: Outgoing,
   stream: ServerHttp2Stream,
-  { move, piece }: MoveAsked,
+  { move, piece, live }: MoveAsked,
 ): Promise<void> {
   const bytes =
-    piece === undefined ? Buffer.from(JSON.stringify(await outgoing.manifest(move))) : await outgoing.read(move, piece);
+    piece === undefined
+      ? Buffer.from(JSON.stringify(live ? await outgoing.machine(move) : await outgoing.manifest(move)))
+      : await outgoing.read(move, piece);
   stream.respond({
     [constants.HTTP2_HEADER_STATUS]: 200,
     [constants.HTTP2_HEADER_CONTENT_TYPE]: piece === undefined ? 'application/json' : 'application/octet-stream',

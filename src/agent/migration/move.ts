@@ -1,6 +1,7 @@
 // One move of a guest, and its files as the two hosts of the move read them.
 
-import type { MoveManifest } from '../../api/agent-protocol.ts';
+import type { Duplex } from 'node:stream';
+import type { LiveMachine, MoveManifest } from '../../api/agent-protocol.ts';
 import type { Piece } from './transfer.ts';
 
 export interface Move {
@@ -15,8 +16,27 @@ export interface MoveSource {
   read(move: Move, piece: Piece, signal: AbortSignal): Promise<Uint8Array>;
 }
 
+export interface MoveProgress {
+  readonly bytes: number;
+  readonly ofBytes: number;
+}
+
+/** The guest itself, where it runs on until its memory has arrived. */
+export interface LiveSource extends MoveSource {
+  machine(move: Move, signal: AbortSignal): Promise<LiveMachine>;
+  /** Resolves when the guest stands still there for good, and everything was sent. */
+  send(move: Move, onProgress: (seen: MoveProgress) => void, signal: AbortSignal): Promise<void>;
+}
+
+export interface SendCall {
+  dial(name: string): Promise<Duplex>;
+  onProgress(seen: MoveProgress): void;
+}
+
 /** The other side of it. Both throw `Conflict` while the guest may run, and when this move is not under way. */
 export interface Outgoing {
   manifest(move: Move): Promise<MoveManifest>;
   read(move: Move, piece: Piece): Promise<Uint8Array>;
+  machine(move: Move): Promise<LiveMachine>;
+  send(move: Move, call: SendCall, signal: AbortSignal): Promise<void>;
 }

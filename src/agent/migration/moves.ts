@@ -2,14 +2,14 @@
 // it, and its files for the host that it moves to.
 
 import type { IncomingSeen, MoveAddress } from '../../api/resources/migration.ts';
-import type { MoveManifest } from '../../api/agent-protocol.ts';
+import type { LiveMachine, MoveManifest } from '../../api/agent-protocol.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { DirectMoves } from './direct/contract.ts';
 import type { Driver } from '../drivers/driver.ts';
 import type { Ledger, LedgerEntry } from '../ledger/ledger.ts';
 import type { VolumeFiles } from '../volumes/files/volume-files.ts';
 import { type DiskReader, diskName, type Incoming, type IncomingFiles, type ReceivedFile } from './moved-files.ts';
-import type { Move, Outgoing } from './move.ts';
+import type { Move, Outgoing, SendCall } from './move.ts';
 import { packPiece } from './piece.ts';
 import { type Piece, pieceBytesMax } from './transfer.ts';
 
@@ -27,6 +27,11 @@ export class Moves implements Outgoing {
   /** What is here, by instance. */
   readonly #received = new Map<string, (Incoming & { whole: boolean; readonly names: readonly string[] })[]>();
   readonly #seen = new Map<string, IncomingSeen>();
+  readonly #tries = new Map<string, number>();
+  readonly #sending = new Map<
+    string,
+    { readonly id: string; readonly abort: AbortController; readonly done: Promise<void> }
+  >();
   readonly #at = new Map<string, { readonly id: string; readonly at: MoveAddress }>();
 
   constructor(options: MovesOptions) {
@@ -44,6 +49,8 @@ export class Moves implements Outgoing {
   /** What is wanted of an instance may have changed. Undefined: nothing is. */
   look(instanceId: string, newest: LedgerEntry | undefined): void {
     const { direct } = this.#options;
+    const sending = this.#sending.get(instanceId);
+    if (sending !== undefined && newest?.assignment.migration?.id !== sending.id) sending.abort.abort();
     if (direct === undefined) return;
     const { role, id, direct: peers } = newest?.assignment.migration ?? {};
     if (role === 'incoming') return direct.end(instanceId, id);
@@ -94,6 +101,65 @@ export class Moves implements Outgoing {
       for (const each of received)
         if (each.whole && each.names.includes(volumeId)) return this.files?.fileOf(each, volumeId);
     return undefined;
+  }
+
+  /** How often this move has broken here. */
+  countTry(id: string): number {
+    const tries = (this.#tries.get(id) ?? 0) + 1;
+    this.#tries.set(id, tries);
+    return tries;
+  }
+
+  /** Resolves when nothing is being sent of this guest. */
+  async untilSent(instanceId: string): Promise<void> {
+    await this.#sending.get(instanceId)?.done;
+  }
+
+  async machine(move: Move): Promise<LiveMachine> {
+    const { driver } = this.#leaving(move);
+    return driver.live.describe(move.instanceId);
+  }
+
+  async send(move: Move, call: SendCall, signal: AbortSignal): Promise<void> {
+    const { driver, assignment } = this.#leaving(move);
+    const { instanceId, id } = move;
+    if (this.#sending.has(instanceId)) throw new ApiError('Conflict', `${instanceId} is being sent already`);
+    const abort = new AbortController();
+    const { bytesPerSecondMax } = assignment.migration ?? {};
+    const sending = driver.live.send(
+      instanceId,
+      {
+        ...call,
+        bytesPerSecondMax,
+        move: { id, revision: assignment.revision },
+        assertUnderWay: () => void this.#leaving(move),
+      },
+      AbortSignal.any([signal, abort.signal]),
+    );
+    const done = sending.then(
+      () => {},
+      () => {}, // who asked is told
+    );
+    this.#sending.set(instanceId, { id, abort, done });
+    try {
+      await sending;
+    } finally {
+      this.#sending.delete(instanceId);
+    }
+  }
+
+  /** A guest that runs, and is to leave by this move. */
+  #leaving({ instanceId, id }: Move) {
+    const assignment = this.#options.ledger.newestOf(instanceId)?.assignment;
+    const migration = assignment?.migration;
+    const here = this.#guestOf(instanceId);
+    const live = here?.driver.live;
+    const isLeaving = migration?.id === id && migration.role === 'outgoing' && migration.live === true;
+    if (assignment === undefined || !isLeaving || assignment.want !== 'running')
+      throw new ApiError('Conflict', `instance ${instanceId} does not leave this host by move ${id} while it runs`);
+    if (live === undefined || here?.guest.state !== 'running' || here.guest.incarnation !== assignment.incarnation)
+      throw new ApiError('Conflict', `its guest is ${here?.guest.state ?? 'gone'} here, and does not run`);
+    return { driver: { ...here.driver, live }, assignment };
   }
 
   /** What this host still has of moves of the instance that `isOver` says are over. */

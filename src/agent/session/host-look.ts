@@ -29,6 +29,9 @@ async function fingerprintOf({ options, recovery, stopping }: AgentParts, driver
       ...(driver.suspension === undefined ? {} : { suspends: true }),
       ...(options.runs === undefined || driver.access?.openRunner === undefined ? {} : { runs: true }),
       ...offersOf(driver, options.incomingFiles !== undefined),
+      ...(driver.live === undefined || options.directMoves?.listens !== true || !seen.available
+        ? {}
+        : { live: await driver.live.kind() }),
       ...(reason === undefined ? {} : { reason: reason.slice(0, 1024) }),
       ...(version === undefined ? {} : { version: version.slice(0, 128) }),
     };

@@ -1,13 +1,14 @@
 // The plan to move an instance to another host: shown before it is applied, and applied by its hash.
 
 import { type Static, Type } from 'typebox';
-import { bandwidthBounds, moveWays } from '../resources/migration.ts';
+import { bandwidthBounds, moveKinds, moveWays } from '../resources/migration.ts';
 import { PlanReason } from './host-plan.ts';
 
 const closed = { additionalProperties: false } as const;
 
 export const MigrateOptions = Type.Object(
   {
+    live: Type.Optional(Type.Boolean({ description: 'while it runs; default: it is stopped' })),
     to: Type.Optional(Type.String({ minLength: 1, maxLength: 63, description: 'default: the best host' })),
     bytesPerSecondMax: Type.Optional(
       Type.Integer({ ...bandwidthBounds, description: 'for copying; default: no limit' }),
@@ -22,7 +23,9 @@ export const MigrationPlan = Type.Object(
     instance: Type.String(),
     instanceId: Type.String(),
     project: Type.String(),
-    kind: Type.Enum(['cold'], { description: 'cold: it is stopped while its files are copied' }),
+    kind: Type.Enum([...moveKinds], {
+      description: 'cold: it is stopped while its files are copied; live: it runs on meanwhile',
+    }),
     way: Type.Enum([...moveWays], {
       description: 'direct: the bytes go from host to host; relayed: through the control plane',
     }),

@@ -76,6 +76,20 @@ export type HostSpec = Static<typeof HostSpec>;
 const driverOffers = [...attemptKinds, 'mounts', 'migration', 'resize'] as const;
 export type DriverOffer = (typeof driverOffers)[number];
 
+/** What decides whether a guest can move here while it runs: equal words on both hosts. */
+export const LiveKind = Type.Object(
+  {
+    machine: Type.String({ maxLength: 128, description: 'the type and version of its machines' }),
+    cpu: Type.String({ maxLength: 128, description: 'the processor that its guests see' }),
+    network: Type.String({
+      maxLength: 32,
+      description: 'what its guests are connected to: they keep their address on a bridge only',
+    }),
+  },
+  closed,
+);
+export type LiveKind = Static<typeof LiveKind>;
+
 export const HostDriver = Type.Object(
   {
     name: Name,
@@ -89,6 +103,9 @@ export const HostDriver = Type.Object(
         description:
           'its guests can run the program of a job; default: they cannot, as with agents of earlier versions',
       }),
+    ),
+    live: Type.Optional(
+      Type.Unsafe<LiveKind>({ ...LiveKind, description: 'its guests can move while they run; default: they cannot' }),
     ),
     offers: Type.Optional(
       Type.Array(Type.Enum([...driverOffers]), {

@@ -8,6 +8,9 @@ const closed = { additionalProperties: false } as const;
 /** 1 KiB/s to 1 TiB/s. */
 export const bandwidthBounds = { minimum: 1024, maximum: 2 ** 40 } as const;
 
+/** cold: the guest is stopped while its files are copied. live: it runs on, and stands still for a moment when its memory has arrived. */
+export const moveKinds = ['cold', 'live'] as const;
+
 /**
  * Preparing: the target fetches the image while the guest runs. Copying: the guest is stopped, and its files are copied. Finishing: it belongs
  * to the target; the source removes what it has. Failed and Cancelled: it stays on the source.
@@ -59,6 +62,7 @@ export const Migration = Type.Object(
     startedAtMs: Type.Integer(),
     endedAtMs: Type.Optional(Type.Integer()),
     bytesPerSecondMax: Type.Optional(Type.Integer({ ...bandwidthBounds })),
+    kind: Type.Optional(Type.Enum([...moveKinds], { description: 'default: cold' })),
     direct: Type.Optional(
       Type.Object(
         { from: Fingerprint, to: Fingerprint },

@@ -168,7 +168,8 @@ export const planColumns: readonly Column<PlannedGuest>[] = [
   },
   {
     header: 'ACTION',
-    value: ({ action }) => actionWords[action],
+    value: ({ action, reasons }) =>
+      action === 'move' && reasons.some(({ code }) => code === 'Live') ? 'moved live' : actionWords[action],
     paint: (cell, { action }, colours) => (action === 'stays' || action === 'fails' ? colours.red(cell) : cell),
   },
   { header: 'TO', value: ({ target }) => target ?? '' },

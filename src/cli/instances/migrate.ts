@@ -15,6 +15,7 @@ import { openSession, type Session } from '../session.ts';
 import { type Judge, waitForInstance } from './wait.ts';
 
 interface Flags {
+  readonly live?: true;
   readonly to?: string;
   readonly bandwidth?: string;
   readonly apply?: string;
@@ -28,6 +29,7 @@ export function migrateCommand(cli: Cli): Command {
   return new Command('migrate')
     .description('Show the plan to move an instance to another host; with --apply carry it out')
     .argument('<instance>')
+    .option('--live', 'while it runs: it stands still for a moment only; default: it is stopped while it is copied')
     .option('--to <host>', 'move it to this host; default: the best one')
     .option('--bandwidth <size>', 'copy at most this much per second, such as 100MiB; default: no limit')
     .option('--apply <hash>', 'carry out the plan with this hash, with the same options; refused when it has changed')
@@ -50,8 +52,9 @@ interface Asked {
   readonly options: MigrateOptions;
 }
 
-function optionsOf({ to, bandwidth }: Flags): MigrateOptions {
+function optionsOf({ live, to, bandwidth }: Flags): MigrateOptions {
   return {
+    ...(live === undefined ? {} : { live }),
     ...(to === undefined ? {} : { to }),
     ...(bandwidth === undefined ? {} : { bytesPerSecondMax: parseMemoryMiB(bandwidth, '--bandwidth') * 1024 ** 2 }),
   };
@@ -84,8 +87,8 @@ async function hashNow(
 }
 
 /** To be repeated with --apply. */
-function textOf({ to, bandwidth }: Flags): string {
-  return `${to === undefined ? '' : ` --to ${to}`}${bandwidth === undefined ? '' : ` --bandwidth ${bandwidth}`}`;
+function textOf({ live, to, bandwidth }: Flags): string {
+  return `${live ? ' --live' : ''}${to === undefined ? '' : ` --to ${to}`}${bandwidth === undefined ? '' : ` --bandwidth ${bandwidth}`}`;
 }
 
 async function printPlan(cli: Cli, output: Format, plan: MigrationPlan, next: string): Promise<void> {
@@ -97,14 +100,18 @@ async function printPlan(cli: Cli, output: Format, plan: MigrationPlan, next: st
   );
 }
 
-function planLines({ instance, from, to, way, copies, obstacles, hash }: MigrationPlan, next: string): string[] {
+function planLines({ instance, kind, from, to, way, copies, obstacles, hash }: MigrationPlan, next: string): string[] {
   if (obstacles.length > 0)
     return [
       `Instance ${instance} cannot move${from === undefined ? '' : ` from ${from}`}:`,
       ...obstacles.map(({ code, message }) => `  ${code}: ${message}`),
     ];
   return [
-    `Plan to move instance ${instance} from ${from} to ${to}: it is stopped while its files are copied, and then starts there.`,
+    `Plan to move instance ${instance} from ${from} to ${to}: ${
+      kind === 'live'
+        ? 'it runs on while its disk and its memory are copied, and stands still for a moment.'
+        : 'it is stopped while its files are copied, and then starts there.'
+    }`,
     ...copies.map(({ what, gibMax }) => `  copied: ${what}${gibMax === 0 ? '' : `, at most ${gibMax} GiB`}`),
     `  bytes: ${way === 'direct' ? 'from host to host' : 'through the control plane'}`,
     '',

@@ -13,7 +13,7 @@ import { deleteInstance, replaceInstance } from '../operations/instance.ts';
 import { planKeptMs } from '../plans/drain.ts';
 import { hostOpened } from '../plans/closing.ts';
 import { withoutMarks } from '../plans/eviction.ts';
-import { isAtRest } from '../plans/guests-on.ts';
+import { isAtRest, isLive } from '../plans/guests-on.ts';
 import { isDraining } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
@@ -150,10 +150,13 @@ function stopped(snapshot: Snapshot, { metadata, spec }: Instance, ctx: Context)
 function moved(
   snapshot: Snapshot,
   { metadata: { project, name } }: Instance,
-  { target }: PlannedGuest,
+  guest: PlannedGuest,
   ctx: Context,
 ): readonly Change[] {
-  const options = target === undefined ? {} : { to: target };
+  const options = {
+    ...(guest.target === undefined ? {} : { to: guest.target }),
+    ...(isLive(guest) ? { live: true } : {}),
+  };
   return beginMigration(snapshot, { project, name, options }, ctx).plan.changes;
 }
 

@@ -6,12 +6,13 @@
 //       └──────cancelled, or it cannot─────┴──▶ Cancelled, Failed: the source starts it again
 //
 // Before the commit only the source may run the guest, after it only the target. While that is not known, none does: in Copying both are
-// ordered to leave it stopped.
+// ordered to leave it stopped; or, of a live move, the source lets it stand still from when its memory has arrived, until this move has ended.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Migration } from '../../api/resources/migration.ts';
 import { openMigration } from '../migrations/migration-state.ts';
 import { abort, beginCopying, commitOwnership, finish } from '../migrations/migration-steps.ts';
+import { isReady } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
@@ -70,7 +71,10 @@ function nextStep(snapshot: Snapshot, entry: Entry<Instance>, current: Migration
       const state = current.seen?.id === current.id ? current.seen.state : undefined;
       if (current.step === 'Preparing')
         return state === 'prepared' || state === 'received' ? beginCopying(entry, current, ctx) : emptyPlan;
-      return state === 'received' ? commitOwnership(snapshot, entry, current, ctx) : emptyPlan;
+      // One that has fallen silent since is waited for, until it is down.
+      return state === 'received' && isTargetReady(snapshot, current)
+        ? commitOwnership(snapshot, entry, current, ctx)
+        : emptyPlan;
     }
     case 'Finishing':
       return isLeft(snapshot, entry.value, current) ? emptyPlan : finish(entry, current, ctx);
@@ -79,6 +83,11 @@ function nextStep(snapshot: Snapshot, entry: Entry<Instance>, current: Migration
     case 'Cancelled':
       return emptyPlan;
   }
+}
+
+function isTargetReady(snapshot: Snapshot, { to }: Migration): boolean {
+  const target = snapshot.get('host', keys.host(to))?.value;
+  return target !== undefined && isReady(target.status);
 }
 
 /** Undefined: it goes on. */
@@ -91,9 +100,15 @@ function whyItCannot(snapshot: Snapshot, instance: Instance, current: Migration)
   if (target === undefined) return `host ${current.to} has been removed`;
   if (target.status.down !== undefined) return `host ${current.to} is down`;
   if (status.phase === 'Failed' || status.phase === 'Exited') return `its guest is ${status.phase}`;
+  if (current.kind === 'live' && !isToRun(instance)) return 'it is not to run any more';
   if (current.seen?.id === current.id && current.seen.state === 'failed')
     return current.seen.message ?? `host ${current.to} gave no reason`;
   return undefined;
+}
+
+/** A move of a running guest makes no sense for one that is to be stopped or suspended. */
+function isToRun({ spec }: Instance): boolean {
+  return spec.powerState === 'running';
 }
 
 /** Whether the source may still have its guest, or one of its volumes. */

@@ -22,7 +22,10 @@ export function withMigration(entry: Entry<Instance>, migration: Migration): Cha
 
 /** The guest is to stop, and the target may copy. */
 export function beginCopying(entry: Entry<Instance>, migration: Migration, ctx: Context): Plan {
-  const message = `its guest is stopped, and its disk is copied to ${migration.to}`;
+  const message =
+    migration.kind === 'live'
+      ? `its disk and its memory are copied to ${migration.to} while it runs`
+      : `its guest is stopped, and its disk is copied to ${migration.to}`;
   return {
     changes: [
       withMigration(entry, { ...migration, step: 'Copying' }),

@@ -12,6 +12,7 @@ import { engineOf, type Placed, placementAt, refusalsOf, summarize } from '../sc
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { heldGiB } from '../state/volumes.ts';
+import { liveKindOf, obstaclesToLive } from './live.ts';
 import { migrationRequest, volumesThatMove } from './migration-request.ts';
 import { obstaclesToMigrate } from './obstacles.ts';
 
@@ -23,15 +24,27 @@ export interface PlannedMigration {
 
 export function planMigration(snapshot: Snapshot, instance: Instance, options: MigrateOptions): PlannedMigration {
   const { metadata, status } = instance;
-  const found = obstaclesToMigrate(snapshot, instance);
   const allocation = snapshot.get('allocation', keys.allocation(metadata.id, status.incarnation))?.value;
-  const request = allocation && migrationRequest(snapshot, instance, allocation.driver);
+  const live = options.live === true;
+  const driver = allocation?.driver ?? '';
+  const like = live ? liveKindOf(snapshot, status.host, driver) : undefined;
+  const found = [
+    ...obstaclesToMigrate(snapshot, instance),
+    ...(live && allocation?.host === status.host ? obstaclesToLive(snapshot, instance, driver) : []),
+  ];
+  const request = allocation && migrationRequest(snapshot, instance, { driver, like });
   const seat = request && status.host !== undefined ? seatFor(snapshot, { instance, request, options }) : undefined;
-  const obstacles = [...found, ...(seat?.obstacle ? [seat.obstacle] : [])];
+  const direct = seat?.placed && directBetween(snapshot, status.host, seat.placed.host);
+  const obstacles = [
+    ...found,
+    ...(seat?.obstacle ? [seat.obstacle] : []),
+    ...(live && seat?.placed && direct === undefined ? [notDirect(seat.placed.host)] : []),
+  ];
   const toId = seat?.placed && snapshot.get('host', keys.host(seat.placed.host))?.value.metadata.id;
-  const way = seat?.placed && directBetween(snapshot, status.host, seat.placed.host) ? 'direct' : 'relayed';
+  const way = direct === undefined ? 'relayed' : 'direct';
   const shown: MigrationPlan = {
-    ...{ instance: metadata.name, instanceId: metadata.id, project: metadata.project, kind: 'cold' },
+    ...{ instance: metadata.name, instanceId: metadata.id, project: metadata.project },
+    kind: live ? 'live' : 'cold',
     ...(status.host === undefined ? {} : { from: status.host }),
     ...(seat?.placed ? { to: seat.placed.host } : {}),
     ...(toId === undefined ? {} : { toId }),
@@ -81,6 +94,11 @@ export function directBetween(snapshot: Snapshot, from: string | undefined, to: 
   if (source?.moveKey === undefined || target?.moveKey === undefined || target.takesMoves !== true) return undefined;
   return { from: source.moveKey, to: target.moveKey };
 }
+
+const notDirect = (to: string): PlanReason => ({
+  code: 'Relayed',
+  message: `its host cannot connect to ${to}, and memory does not pass through the control plane`,
+});
 
 interface Seat {
   readonly placed?: Placed;

@@ -35,6 +35,13 @@ export function assignmentOf(
   const migration = current && migrationFor(current.value, allocation.value, volumeByName);
   const { diskIncarnation, resize } = current?.value.status ?? {};
   const isOwn = current?.value.status.incarnation === consumer.incarnation;
+  // A guest that arrives live is what it was: its disk is made before it belongs here.
+  const bornAs =
+    migration?.role === 'incoming' && migration.live === true
+      ? (diskIncarnation ?? current?.value.status.incarnation)
+      : isOwn
+        ? diskIncarnation
+        : undefined;
   return {
     instanceId: consumer.id,
     incarnation: consumer.incarnation,
@@ -64,7 +71,7 @@ export function assignmentOf(
     ...(startAgain === undefined ? {} : { startAgain }),
     ...(migration === undefined ? {} : { migration }),
     ...(resize === undefined ? {} : { resized: resize.order }),
-    ...(diskIncarnation === undefined || !isOwn ? {} : { diskIncarnation }),
+    ...(bornAs === undefined ? {} : { diskIncarnation: bornAs }),
   };
 }
 
@@ -83,6 +90,7 @@ function migrationFor(
     id: migration.id,
     role,
     copy: migration.step === 'Copying',
+    ...(migration.kind === 'live' ? { live: true as const } : {}),
     volumes: volumesAssigned(instance, migration.from, volumeByName).map(({ volumeId }) => volumeId),
     ...(bytesPerSecondMax === undefined ? {} : { bytesPerSecondMax }),
     ...(direct === undefined
@@ -122,7 +130,8 @@ function wanted(instance: Instance | undefined, allocation: Allocation): Assignm
   if (status.host !== allocation.host || status.incarnation !== allocation.consumer.incarnation) return 'absent';
   const seen = conditionOf(status.conditions, 'Running')?.reason;
   if (seen === restored) return 'kept';
-  if (role === 'outgoing') return 'stopped';
+  // One that moves live runs until its memory has arrived; that it is to be stopped ends the move first.
+  if (role === 'outgoing') return status.migration?.kind === 'live' ? 'running' : 'stopped';
   // Without room it may not run: controllers/power-on.ts claims it again.
   if (!isToBeOn(spec) || status.phase === 'Exited' || holdsOnlyDisk(allocation)) return 'stopped';
   // A failed guest has ended; a guest on a lost host may still run.

@@ -5,6 +5,7 @@ import { isToRestart } from '../../api/instances/restart-rule.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { holdsOnlyDisk } from '../ledger/ledger.ts';
+import { hasLikeHost, liveKindOf, obstaclesToLive } from '../migrations/live.ts';
 import { migrationRequest } from '../migrations/migration-request.ts';
 import { obstaclesToMigrate } from '../migrations/obstacles.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
@@ -81,7 +82,12 @@ function instanceFound(snapshot: Snapshot, instance: Instance, allocation: Alloc
     asked.verb === 'drain' ? whenDrained(snapshot, instance, allocation, asked) : whenGone(snapshot, instance);
   const { mover, ...guest } = decided;
   const request =
-    decided.action === 'move' ? migrationRequest(snapshot, instance, allocation.driver) : requestOf(snapshot, instance);
+    decided.action === 'move'
+      ? migrationRequest(snapshot, instance, {
+          driver: allocation.driver,
+          like: isLive(decided) ? liveKindOf(snapshot, allocation.host, allocation.driver) : undefined,
+        })
+      : requestOf(snapshot, instance);
   const moving = mover && { instance, request, ...mover };
   return { guest: { ...base, ...guest }, ...(moving ? { mover: moving } : {}) };
 }
@@ -103,8 +109,11 @@ function whenDrained(snapshot: Snapshot, instance: Instance, allocation: Allocat
   const obstacles = workload ? obstaclesToReplace(instance, workload) : obstaclesToMigrate(snapshot, instance);
   if (obstacles.length > 0) return { action: options.stopOthers ? 'stop' : 'stays', reasons: obstacles };
   if (!workload) {
-    const message = 'it is stopped, copied and started there';
-    return { action: 'move', reasons: [{ code: 'Cold', message }], mover: { last: false, elsewhere: 'stays' } };
+    return {
+      action: 'move',
+      reasons: [wayOf(snapshot, instance, allocation)],
+      mover: { last: false, elsewhere: 'stays' },
+    };
   }
   const message = workload.perHost
     ? `workload ${workload.name} has one copy per host`
@@ -114,6 +123,20 @@ function whenDrained(snapshot: Snapshot, instance: Instance, allocation: Allocat
     reasons: [{ code: workload.perHost ? 'PerHost' : 'Workload', message }],
     mover: { last: workload.perHost, elsewhere: 'stays' },
   };
+}
+
+const liveCode = 'Live';
+
+/** Whether a planned move is one of a guest that runs on. */
+export function isLive({ action, reasons }: Pick<PlannedGuest, 'action' | 'reasons'>): boolean {
+  return action === 'move' && reasons.some(({ code }) => code === liveCode);
+}
+
+function wayOf(snapshot: Snapshot, instance: Instance, { host, driver }: Allocation): PlanReason {
+  const live = obstaclesToLive(snapshot, instance, driver).length === 0 && hasLikeHost(snapshot, host, driver);
+  return live
+    ? { code: liveCode, message: 'it runs on while it is copied, and stands still for a moment' }
+    : { code: 'Cold', message: 'it is stopped, copied and started there' };
 }
 
 /** The host never returns. */

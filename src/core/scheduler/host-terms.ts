@@ -4,7 +4,7 @@
 
 import { isContainerImage } from '../../api/container-image.ts';
 import { attemptKinds } from '../../api/resources/check.ts';
-import type { DriverOffer } from '../../api/resources/host.ts';
+import type { DriverOffer, LiveKind } from '../../api/resources/host.ts';
 import type { HostRule, Preference, Toleration, TraitRules } from '../../api/resources/host-rules.ts';
 import { type ImageSpec, imageKey } from '../../api/resources/image.ts';
 import type { Labels } from '../../api/resources/metadata.ts';
@@ -40,6 +40,8 @@ export interface HostTerms {
   readonly runs?: true | undefined;
   /** What its host's agent and driver must be able to give its guest; absent: nothing that is not common. */
   readonly needs?: readonly DriverOffer[] | undefined;
+  /** It moves while it runs: to a host whose driver is such a one. */
+  readonly like?: LiveKind | undefined;
   /** Hosts without an agent may take it: it is a task, and some host is such a one. */
   readonly outside?: true | undefined;
   /** Set only when some host is dedicated to the project, so that all other projects share their verdicts. */

@@ -44,7 +44,10 @@ class MigrationsChecker implements Checker {
   }
 
   *unrest(): Iterable<string> {
-    const { state, dead, excused } = this.#facts;
+    const { state, dead, excused, world } = this.#facts;
+    for (const { host, instanceId, frozen } of world.guests())
+      if (frozen !== undefined && !dead.has(host) && !excused.host(host) && !excused.instance(instanceId))
+        yield `${instanceId} stands still on ${host} for a move: ${frozen}`;
     for (const { metadata, status } of state.list('instance')) {
       const { migration } = status;
       if (migration === undefined || metadata.deletionRequestedAtMs !== undefined) continue;

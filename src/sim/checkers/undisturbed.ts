@@ -34,6 +34,10 @@ export function undisturbedChecker({ world }: Facts): Checker {
         mayEndByCheck(now))
     )
       mayStop.add(lifeOf(now));
+    // What waits at the target of a live move goes when that has come to nothing.
+    const move = now?.status.migration;
+    if (now && (move?.step === 'Failed' || move?.step === 'Cancelled'))
+      mayGo.add(`${now.metadata.id}.${move.incarnation}`);
     const released = before?.kind === 'allocation' ? before : undefined;
     if (released && after === null) mayGo.add(`${released.consumer.id}.${released.consumer.incarnation}`);
     if (after?.kind === 'allocation' && holdsOnlyDisk(after))

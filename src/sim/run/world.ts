@@ -29,6 +29,7 @@ import { jobsUse, SimBroker } from '../world/broker/sim-broker.ts';
 import { createChances } from '../world/chances.ts';
 import { ControlPlaneProcess } from '../world/control-plane-process.ts';
 import { HostProcess } from '../world/host-process.ts';
+import type { SimOffers } from '../world/sim-direct.ts';
 import { Network } from '../world/network.ts';
 import { createProcessClock } from '../world/process-clock.ts';
 import { Epilogue } from '../world/restore-epilogue.ts';
@@ -87,6 +88,7 @@ export class World {
   readonly #excused = createExcused(this.history.state);
   readonly #serverLives: ServerLife[] = [];
   readonly #guests: FakeWorld;
+  readonly #offers: SimOffers = new Map();
   readonly #store: Store;
   readonly #database: Database;
   readonly #runStorage = new MemoryRunStorage();
@@ -308,7 +310,7 @@ export class World {
       seed: this.seed,
       capacity,
       isDead: () => this.dead.has(name),
-      ...(this.scenario.moves ? { moves: true } : {}),
+      ...(this.scenario.moves ? { moves: this.#offers } : {}),
       needsLease: this.scenario.losesHosts && ((id) => this.#needsLease(id)),
       timeline,
       network: this.#network,

@@ -24,12 +24,13 @@ export class Mover {
   }
 
   async #move(id: string, project: string): Promise<void> {
-    const shown = await this.#caller.insist((client) => client.migrateInstance(id, { project }));
+    const options = this.#caller.prng.chance(1, 2) ? { live: true } : {};
+    const shown = await this.#caller.insist((client) => client.migrateInstance(id, { project }, options));
     if (shown instanceof ApiError || shown.plan === undefined) return;
     if (shown.plan.obstacles.length > 0) return;
-    const body = { apply: shown.plan.hash };
+    const body = { ...options, apply: shown.plan.hash };
     const answer = await this.#caller.insist((client) => client.migrateInstance(id, { project }, body));
-    this.#note(`move ${id} to ${shown.plan.to}`, answer);
+    this.#note(`${options.live ? 'live' : 'move'} ${id} to ${shown.plan.to}`, answer);
   }
 
   async #cancel(id: string, project: string): Promise<void> {

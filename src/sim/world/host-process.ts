@@ -26,6 +26,7 @@ import { type ClockFaults, createProcessClock } from './process-clock.ts';
 import type { SimDisk } from './sim-disk.ts';
 import type { Timeline } from './timeline.ts';
 import { treeOfCommit } from './commits.ts';
+import { SimDirect, type SimOffers } from './sim-direct.ts';
 import { SimWatchdog, simWatchdogMs } from './sim-watchdog.ts';
 import { worldView } from './world-view.ts';
 
@@ -43,8 +44,8 @@ export interface HostOptions {
   readonly clockFaults: ClockFaults;
   /** The machine has a watchdog device; the ids are of instances. Absent: it has none. */
   readonly needsLease?: ((instanceId: string) => boolean) | undefined;
-  /** Guests can move to and from it. */
-  readonly moves?: true;
+  /** Guests can move to and from it; what hosts offer to each other for that. */
+  readonly moves?: SimOffers;
   /** Its power is off for good. */
   readonly isDead: () => boolean;
   /** Makes a check for one stream of assignments; the check is called with each event as the agent gets it. */
@@ -70,7 +71,7 @@ export class HostProcess {
   readonly #incoming: IncomingMemory = new Map();
   #starts = 0;
   #boots = 1;
-  #life: { readonly peer: Peer; readonly agent: Agent } | undefined;
+  #life: { readonly peer: Peer; readonly agent: Agent; readonly gone: AbortController } | undefined;
 
   constructor(options: HostOptions) {
     this.name = options.name;
@@ -108,8 +109,9 @@ export class HostProcess {
     const { name } = this;
     const clock = createProcessClock(this.#options.timeline, this.#options.clockFaults);
     const peer: Peer = { name, clock, principal: { kind: 'host', host: name }, host: name };
-    const agent = this.#createAgent(peer);
-    this.#life = { peer, agent };
+    const gone = new AbortController();
+    const agent = this.#createAgent(peer, gone.signal);
+    this.#life = { peer, agent, gone };
     void agent.failed.then((error) => this.#options.onGaveUp(name, error));
     void agent.start();
   }
@@ -156,9 +158,9 @@ export class HostProcess {
     this.#life?.peer.clock.jump(byMs);
   }
 
-  #createAgent(peer: Peer): Agent {
+  #createAgent(peer: Peer, gone: AbortSignal): Agent {
     const { name, clock } = peer;
-    const { seed, network, world, disk, checkAssignments, buggify, log } = this.#options;
+    const { seed, network, world, disk, checkAssignments, buggify, log, moves } = this.#options;
     const id = `${name}#${this.#starts}`;
     const prng = seededPrng(seed, id);
     const runPrng = seededPrng(seed, `${id} runs`);
@@ -174,6 +176,7 @@ export class HostProcess {
           host: name,
           prng: prng.split(),
           readRunDisk: async (path) => this.#runDisk(path),
+          ...(moves ? { movesLive: true } : {}),
         }),
       ],
       runs: {
@@ -191,8 +194,11 @@ export class HostProcess {
         holders: (volumeId) => world.volumeUsers(name, volumeId).length,
         beforeChange: () => sleep(clock, 0), // a dead agent changes nothing
       }),
-      ...(this.#options.moves
-        ? { incomingFiles: createMemoryIncomingFiles(this.#incoming, () => sleep(clock, 0)) }
+      ...(moves
+        ? {
+            incomingFiles: createMemoryIncomingFiles(this.#incoming, () => sleep(clock, 0)),
+            directMoves: new SimDirect({ name, offers: moves, clock, gone }),
+          }
         : {}),
       measure: this.#measured(),
       ...(this.#watchdog ? { watchdog: this.#watchdog.device(() => clock.monotonicMs()) } : {}),
@@ -220,6 +226,7 @@ export class HostProcess {
   #end(how: 'process' | 'host'): void {
     if (!this.#life) return;
     this.#life.peer.clock.kill();
+    this.#life.gone.abort();
     this.#options.network.leave(this.#life.peer, how);
     this.#life = undefined;
   }

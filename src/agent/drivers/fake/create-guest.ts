@@ -110,7 +110,7 @@ async function step(hands: Hands, { guest, name, signal }: Step, act: () => Prom
   hands.world.changed(guest);
 }
 
-function newGuest(host: string, spec: GuestSpec): Omit<FakeGuest, 'faults' | 'pending'> {
+export function newGuest(host: string, spec: GuestSpec): Omit<FakeGuest, 'faults' | 'pending'> {
   return {
     host,
     instanceId: spec.instanceId,

@@ -7,9 +7,10 @@ import type { ImageCache } from '../../images/image-cache.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import type { Driver, Guest, LogChunk } from '../driver.ts';
 import { AbortSignals } from './abort-signals.ts';
-import { type Creation, createGuest } from './create-guest.ts';
+import { type Creation, createGuest, newGuest } from './create-guest.ts';
 import { type FakeGuest, fakeAddress } from './fake-guest.ts';
 import { guestMigration } from './guest-migration.ts';
+import { liveMigration } from './live-migration.ts';
 import { guestVolumes } from './guest-volumes.ts';
 import { Hands } from './hands.ts';
 import type { PortRange } from './reserve-ports.ts';
@@ -25,6 +26,8 @@ export interface FakeDriverOptions {
   /** Default: an image appears after the world's `pullMs`, once per host. */
   readonly images?: ImageCache;
   readonly portRange?: PortRange;
+  /** All hosts of its guests' moves are in this world, so that guests can move while they run. */
+  readonly movesLive?: true;
   /** Reads a guest's run disk. Default: guests with one cannot be created. */
   readonly readRunDisk?: (path: string) => Promise<Uint8Array>;
 }
@@ -48,6 +51,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
     },
     volumes: guestVolumes(hands),
     migration: guestMigration(hands, options.images),
+    ...(options.movesLive ? { live: liveMigration(hands, (spec) => world.addGuest(newGuest(host, spec))) } : {}),
     access: {
       openRunner: async (instanceId) => openRunnerPort(hands, instanceId),
       reach: async (instanceId, port) => assertListens(hands.here('reach', instanceId), port),
@@ -139,6 +143,7 @@ function asGuest(guest: FakeGuest, progress: string | undefined): Guest {
     ...(guest.volumes === undefined ? {} : { volumes: guest.volumes.map(({ volumeId }) => volumeId) }),
     ...(guest.reason === undefined ? {} : { reason: guest.reason }),
     ...(guest.ready ? { address: fakeAddress } : {}),
+    ...(guest.handedOver === undefined ? {} : { handedOver: guest.handedOver }),
     ...(guest.resized === undefined ? {} : { resized: guest.resized }),
     ...(guest.startedAtMs === undefined ? {} : { startedAtMs: guest.startedAtMs }),
     ...(progress === undefined || guest.state !== 'preparing' ? {} : { progress }),

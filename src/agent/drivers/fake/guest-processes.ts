@@ -78,19 +78,60 @@ export class GuestProcesses {
   }
 
   end(guest: FakeGuest, cause: 'guest-shutdown' | 'killed'): void {
-    if (!guest.running) return;
+    if (!guest.running && guest.frozen === undefined) return;
     cancelEvents(guest);
+    guest.frozen = undefined;
+    guest.handedOver = undefined;
     guest.running = false;
-    const running = this.#copies.get(guest.instanceId);
-    running?.delete(guest);
-    if (running?.size === 0) this.#copies.delete(guest.instanceId);
+    this.#forgetCopy(guest);
     guest.runner?.end();
     noteEnd(guest, cause);
     this.#guests.changed(guest);
   }
 
+  expect(guest: FakeGuest): void {
+    guest.frozen = 'expected';
+    this.#guests.changed(guest);
+  }
+
+  freeze(guest: FakeGuest, move: NonNullable<FakeGuest['handedOver']>): void {
+    if (guest.state !== 'running') return;
+    holdEvents(this.#clock, guest);
+    guest.frozen = 'handed-over';
+    guest.handedOver = move;
+    guest.running = false;
+    this.#forgetCopy(guest);
+    this.#guests.changed(guest);
+  }
+
+  arrive(target: FakeGuest, source: FakeGuest): void {
+    target.frozen = 'arrived';
+    target.created = true;
+    target.state = 'suspended';
+    target.boots = source.boots;
+    target.ready = source.ready;
+    target.console = source.console;
+    if (source.startedAtMs !== undefined) target.startedAtMs = source.startedAtMs;
+    if (!source.ready && source.pending.size > 0)
+      after(this.#clock, target, this.#latencies.bootMs, () => this.#ready(target, this.#clock.nowMs()));
+    this.#guests.changed(target);
+  }
+
+  thaw(guest: FakeGuest): void {
+    if (guest.frozen !== 'arrived' && guest.frozen !== 'handed-over') return;
+    this.#countCopy(guest);
+    guest.frozen = undefined;
+    guest.handedOver = undefined;
+    guest.running = true;
+    guest.state = 'running';
+    releaseEvents(this.#clock, guest);
+    this.#guests.changed(guest);
+  }
+
   /** Does nothing when the guest is in that state already, or does not run. */
   setSuspended(guest: FakeGuest, suspended: boolean): void {
+    if (guest.frozen === 'arrived' && !suspended) return this.thaw(guest);
+    if (guest.frozen !== undefined) return;
     if (guest.state !== (suspended ? 'running' : 'suspended')) return;
     guest.state = suspended ? 'suspended' : 'running';
     if (suspended) holdEvents(this.#clock, guest);
@@ -101,6 +142,12 @@ export class GuestProcesses {
   pressPowerButton(guest: FakeGuest): void {
     if (guest.state !== 'running' || guest.faults.some((fault) => fault.do === 'ignore-power-button')) return;
     after(this.#clock, guest, this.#latencies.shutdownMs, () => this.end(guest, 'guest-shutdown'));
+  }
+
+  #forgetCopy(guest: FakeGuest): void {
+    const running = this.#copies.get(guest.instanceId);
+    running?.delete(guest);
+    if (running?.size === 0) this.#copies.delete(guest.instanceId);
   }
 
   #countCopy(guest: FakeGuest): void {

@@ -30,7 +30,7 @@ export async function stopGuest(
   { graceMs, impatience }: { readonly graceMs: number; readonly impatience: AbortSignal },
 ): Promise<void> {
   const { world, clock } = hands;
-  if (!guest.running || guest.damaged) return;
+  if ((!guest.running && guest.frozen === undefined) || guest.damaged) return;
   guest.stopRequested = true;
   world.changed(guest);
   const askedAtMs = clock.monotonicMs();
@@ -56,7 +56,8 @@ export async function setSuspended(hands: Hands, verb: 'suspend' | 'resume', ins
   const guest = hands.intact(verb, instanceId);
   await sleep(clock, hands.spread(world.latencies.suspendMs), hands.closing);
   hands.throwIfClosed(instanceId);
-  if (!guest.running) throw new DriverError('NotPossible', `cannot ${verb} ${instanceId}: it does not run`);
+  if (!guest.running && guest.frozen === undefined)
+    throw new DriverError('NotPossible', `cannot ${verb} ${instanceId}: it does not run`);
   world.setSuspended(guest, verb === 'suspend');
 }
 

@@ -56,6 +56,14 @@ export interface FakeWorld {
   endGuest(guest: FakeGuest, cause: 'guest-shutdown' | 'killed'): void;
   /** Pending events of the guest wait while it is suspended. Does nothing when it is in that state already, or does not run. */
   setSuspended(guest: FakeGuest, suspended: boolean): void;
+  /** A guest that waits for its memory. */
+  expectGuest(guest: FakeGuest): void;
+  /** The guest stands still for a live move. */
+  freeze(guest: FakeGuest, move: NonNullable<FakeGuest['handedOver']>): void;
+  /** What the source has in memory is at the target, which stands still. */
+  arrive(target: FakeGuest, source: FakeGuest): void;
+  /** It runs on. */
+  thaw(guest: FakeGuest): void;
   notePulled(host: string, imageName: string): void;
   changed(guest: FakeGuest): void;
   onChange(host: string, listener: (instanceId: string) => void): () => void;
@@ -113,6 +121,10 @@ export function createFakeWorld(options: {
     setVolumes: (guest, wanted) => volumes.set(guest, wanted),
     pressPowerButton: (guest) => processes.pressPowerButton(guest),
     endGuest: (guest, cause) => processes.end(guest, cause),
+    expectGuest: (guest) => processes.expect(guest),
+    freeze: (guest, move) => processes.freeze(guest, move),
+    arrive: (target, source) => processes.arrive(target, source),
+    thaw: (guest) => processes.thaw(guest),
     setSuspended: (guest, suspended) => processes.setSuspended(guest, suspended),
     notePulled: (host, imageName) => void pulled.set(host, (pulled.get(host) ?? new Set()).add(imageName)),
     changed: (guest) => guests.changed(guest),

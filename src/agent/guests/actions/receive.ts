@@ -60,7 +60,7 @@ interface Means {
   readonly spec: GuestSpec;
 }
 
-function meansToReceive(parts: GuestParts, assignment: Assignment): Means {
+export function meansToReceive(parts: GuestParts, assignment: Assignment): Means {
   const { driver, image, failure } = meansOf(parts, assignment);
   if (failure !== undefined) throw new DriverError('NotPossible', failure.message);
   const { migration } = driver;
@@ -70,7 +70,7 @@ function meansToReceive(parts: GuestParts, assignment: Assignment): Means {
 }
 
 /** The source may connect from now on. Where that cannot be, the files come through the control plane. */
-async function listen({ moves, log }: GuestParts, { instanceId, migration }: Assignment): Promise<void> {
+export async function listen({ moves, log }: GuestParts, { instanceId, migration }: Assignment): Promise<void> {
   if (migration?.direct === undefined || moves.direct?.listens !== true) return;
   try {
     moves.noteAt(
@@ -86,7 +86,7 @@ async function listen({ moves, log }: GuestParts, { instanceId, migration }: Ass
   }
 }
 
-function tell(
+export function tell(
   { moves, notes }: GuestParts,
   { instanceId, migration }: Assignment,
   seen: Omit<IncomingSeen, 'id'>,

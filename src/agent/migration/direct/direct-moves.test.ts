@@ -1,7 +1,11 @@
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { Duplex, PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { LiveMachine } from '../../../api/agent-protocol.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { silentLogger } from '../../../base/log.ts';
 import { createManualClock } from '../../../base/manual-clock.ts';
@@ -21,7 +25,15 @@ const outgoing: Outgoing = {
     if (name !== 'disk') throw new ApiError('Conflict', 'its guest is running here');
     return packPiece(Buffer.from('0123456789').subarray(offset, offset + length));
   },
+  machine: async () => machine,
+  async send(_move, { dial, onProgress }) {
+    onProgress({ bytes: 1, ofBytes: 2 });
+    const memory = await dial('memory');
+    memory.end('what it remembers');
+    await once(memory, 'close');
+  },
 };
+const machine: LiveMachine = { parts: ['one'], disks: [], memoryMiB: 64, ready: true };
 const { signal } = new AbortController();
 
 describe('a direct move', () => {
@@ -67,6 +79,21 @@ describe('a direct move', () => {
     await expect(files.read(move, { name: volume, offset: 0, length: 1 }, signal)).rejects.toThrow(/is running here/);
     const other = { ...move, id: `mig_${'1'.repeat(26)}` };
     await expect(files.manifest(other, signal)).rejects.toThrow(/no such route/);
+    expect(await files.machine(move, signal)).toEqual(machine);
+    const seen: unknown[] = [];
+    const pipe = new PassThrough();
+    const answers = new PassThrough();
+    target.accept(move, async (name) => {
+      expect(name).toBe('memory');
+      return Duplex.from({ writable: pipe, readable: answers });
+    });
+    const sent = files.send(move, (progress) => seen.push(progress), signal);
+    expect(await text(pipe)).toBe('what it remembers');
+    answers.end();
+    await sent;
+    expect(seen).toEqual([{ bytes: 1, ofBytes: 2 }]);
+    target.accept(move, undefined);
+    await expect(files.send(move, () => {}, signal)).resolves.toBeUndefined(); // it was closed at once
     source.end(move.instanceId);
     await expect(files.manifest(move, signal)).rejects.toThrow(/connection to the host|closed|canceled/);
   });

@@ -1,8 +1,9 @@
 // Direct connections over TLS between the two hosts of a move: the target listens for this move alone, the source connects. Both prove by TLS that
 // they have the key whose fingerprint the control plane told the other.
 
+import type { Duplex } from 'node:stream';
 import type { MoveAddress } from '../../../api/resources/migration.ts';
-import type { Move, MoveSource } from '../move.ts';
+import type { LiveSource, Move } from '../move.ts';
 import type { DirectMoves, DirectOptions, Offer } from './contract.ts';
 import { MoveListener } from './move-listener.ts';
 import { holdOffer } from './offer.ts';
@@ -37,9 +38,18 @@ export class TlsMoves implements DirectMoves {
     }
   }
 
-  async source({ instanceId, id }: Move, signal: AbortSignal): Promise<MoveSource | undefined> {
+  async source({ instanceId, id }: Move, signal: AbortSignal): Promise<LiveSource | undefined> {
     const known = this.#listeners.get(instanceId);
     return known?.id === id ? (await known.opening).source(signal) : undefined;
+  }
+
+  accept({ instanceId, id }: Move, connect: ((name: string) => Promise<Duplex>) | undefined): void {
+    const known = this.#listeners.get(instanceId);
+    if (known?.id !== id) return;
+    void known.opening.then(
+      (listener) => listener.accept(connect),
+      () => {}, // it was never open: `listen` has said why
+    );
   }
 
   offer(offer: Offer): void {

@@ -1,16 +1,23 @@
-// The first line on a direct connection: which move it is for. The rest belongs to HTTP/2, where the side that listens asks.
+// The first line on a direct connection: which move it is for, and which disk, or the memory, of a guest that runs. Without such a name the
+// rest belongs to HTTP/2, where the side that listens asks.
 
 import type { Duplex } from 'node:stream';
 import { type Clock, sleep } from '../../../base/clock.ts';
 
-const pattern = /^berth-move\/1 (mig_[0-9a-z]{26})\n$/;
-const lengthMax = 64;
+const pattern = /^berth-move\/1 (mig_[0-9a-z]{26})(?: (memory|disk|vol_[0-9a-z]{26}))?\n$/;
+const lengthMax = 96;
 const patienceMs = 10_000;
 
-export const helloOf = (id: string): string => `berth-move/1 ${id}\n`;
+export interface Hello {
+  readonly id: string;
+  /** Absent: it is for questions. */
+  readonly name?: string;
+}
+
+export const helloOf = ({ id, name }: Hello): string => `berth-move/1 ${id}${name === undefined ? '' : ` ${name}`}\n`;
 
 /** Undefined: it is none, or does not come. */
-export async function readHello(socket: Duplex, clock: Clock): Promise<string | undefined> {
+export async function readHello(socket: Duplex, clock: Clock): Promise<Hello | undefined> {
   const limit = new AbortController();
   const bytes: number[] = [];
   const read = (async () => {
@@ -19,7 +26,7 @@ export async function readHello(socket: Duplex, clock: Clock): Promise<string | 
       const next: unknown = socket.read(1);
       if (next instanceof Uint8Array) {
         bytes.push(next[0] ?? 0);
-        if (next[0] === 0x0a) return pattern.exec(Buffer.from(bytes).toString())?.[1];
+        if (next[0] === 0x0a) return parsed(Buffer.from(bytes).toString());
         if (bytes.length > lengthMax) return undefined;
       } else if (socket.destroyed || socket.readableEnded) return undefined;
       else await readable(socket);
@@ -29,6 +36,12 @@ export async function readHello(socket: Duplex, clock: Clock): Promise<string | 
   const found = await Promise.race([read, late]);
   limit.abort();
   return found;
+}
+
+function parsed(line: string): Hello | undefined {
+  const [, id, name] = pattern.exec(line) ?? [];
+  if (id === undefined) return undefined;
+  return { id, ...(name === undefined ? {} : { name }) };
 }
 
 function readable(socket: Duplex): Promise<void> {

@@ -2,18 +2,21 @@
 
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
+import type { Duplex } from 'node:stream';
 import { createServer, type Server, type TLSSocket } from 'node:tls';
-import { ApiError, isErrorCode } from '../../../api/errors.ts';
-import { MoveManifest } from '../../../api/agent-protocol.ts';
+import { ApiError } from '../../../api/errors.ts';
+import { LiveMachine, MoveManifest } from '../../../api/agent-protocol.ts';
 import { parse } from '../../../api/parse.ts';
 import type { MoveAddress } from '../../../api/resources/migration.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { isRecord } from '../../../base/is-record.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
-import type { Move, MoveSource } from '../move.ts';
+import type { LiveSource, Move } from '../move.ts';
 import type { Piece } from '../transfer.ts';
 import type { DirectOptions } from './contract.ts';
+import { askToSend, refusalIn } from './ask-to-send.ts';
 import { readHello } from './hello.ts';
+import { joinStreams } from './join-streams.ts';
 import { isPeer, windowBytes } from './peer.ts';
 
 /** The source learns the address from the control plane, at about the time when the target may begin to copy. */
@@ -34,6 +37,7 @@ export class MoveListener {
   readonly #awaited: Awaited;
   readonly #sockets = new Set<TLSSocket>();
   #session: ClientHttp2Session | undefined;
+  #connect: ((name: string) => Promise<Duplex>) | undefined;
   #waited = false;
   #arrived = Promise.withResolvers<void>();
 
@@ -73,10 +77,12 @@ export class MoveListener {
     socket.on('close', () => this.#sockets.delete(socket));
     socket.on('error', (error) => this.#log.debug('a connection for a move broke', { error: error.message }));
     const { id, peer } = this.#awaited;
-    if (!isPeer(socket, peer) || (await readHello(socket, this.#clock)) !== id || socket.destroyed) {
+    const hello = isPeer(socket, peer) ? await readHello(socket, this.#clock) : undefined;
+    if (hello?.id !== id || socket.destroyed) {
       this.#log.warn('refused a connection for a move: it is not from the host that the guest leaves', { move: id });
       return void socket.destroy();
     }
+    if (hello.name !== undefined) return this.#join(socket, hello.name);
     const session = connect('http://source', {
       createConnection: () => socket,
       settings: { enablePush: false, initialWindowSize: windowBytes },
@@ -92,7 +98,22 @@ export class MoveListener {
     this.#arrived = Promise.withResolvers();
   }
 
-  async source(signal: AbortSignal): Promise<MoveSource | undefined> {
+  /** Where connections for a disk or the memory lead. */
+  accept(connect: ((name: string) => Promise<Duplex>) | undefined): void {
+    this.#connect = connect;
+  }
+
+  async #join(socket: TLSSocket, name: string): Promise<void> {
+    try {
+      if (this.#connect === undefined) throw new Error('no machine waits for it');
+      joinStreams(socket, await this.#connect(name));
+    } catch (error) {
+      this.#log.warn('cannot connect a machine that waits for a guest', { name, error: describeError(error) });
+      socket.destroy();
+    }
+  }
+
+  async source(signal: AbortSignal): Promise<LiveSource | undefined> {
     if (this.#session === undefined && !this.#waited) {
       this.#waited = true; // once: a host that cannot connect would cost this time for each piece
       const limit = new AbortController();
@@ -108,6 +129,9 @@ export class MoveListener {
       manifest: async (move, cut) =>
         parse(MoveManifest, JSON.parse((await this.#get(session, pathOf(move), cut)).toString())),
       read: (move, piece, cut) => this.#get(session, pathOf(move, piece), cut),
+      machine: async (move, cut) =>
+        parse(LiveMachine, JSON.parse((await this.#get(session, `${pathOf(move)}/live`, cut)).toString())),
+      send: (move, onProgress, cut) => askToSend(session, `${pathOf(move)}/live`, onProgress, cut),
     };
   }
 
@@ -148,19 +172,6 @@ export class MoveListener {
 function pathOf({ instanceId, id }: Move, piece?: Piece): string {
   const path = `/guests/${instanceId}/moves/${id}`;
   return piece === undefined ? path : `${path}/${piece.name}?offset=${piece.offset}&length=${piece.length}`;
-}
-
-function refusalIn(body: Buffer, status: number): ApiError {
-  try {
-    const value: unknown = JSON.parse(body.toString());
-    const error = isRecord(value) ? value['error'] : undefined;
-    const { code, message } = isRecord(error) ? error : {};
-    if (typeof code === 'string' && isErrorCode(code) && typeof message === 'string')
-      return new ApiError(code, message);
-  } catch {
-    // Not JSON: the status is all there is.
-  }
-  return new ApiError('Internal', `the host that the guest leaves answered ${status}`);
 }
 
 function isTaken(error: unknown): boolean {

@@ -24,7 +24,7 @@ export async function holdOffer(options: DirectOptions, offer: Offer, signal: Ab
       const socket = await dial(options, offer, signal);
       log.debug('connected for a move', about);
       attempt = 0;
-      await serve(socket, offer, signal);
+      await serve(socket, { options, offer, signal });
     } catch (error) {
       if (!signal.aborted)
         log.info('cannot connect to the host that a guest moves to; its files pass through the control plane', {
@@ -39,7 +39,7 @@ export async function holdOffer(options: DirectOptions, offer: Offer, signal: Ab
 /** A connection to the target itself. */
 export async function dial(
   { identity, clock }: Pick<DirectOptions, 'identity'> & { readonly clock: Clock },
-  { move, peer, at }: Pick<Offer, 'move' | 'peer' | 'at'>,
+  { move, peer, at, name }: Pick<Offer, 'move' | 'peer' | 'at'> & { readonly name?: string },
   signal: AbortSignal,
 ): Promise<TLSSocket> {
   const socket = connect({
@@ -59,7 +59,9 @@ export async function dial(
     await promise;
     if (!isPeer(socket, peer)) throw new Error('another host answers at this address');
     // Written whole before HTTP/2 takes the socket over: Node ends the process when a write of ours is still under way then.
-    await new Promise<void>((resolve) => socket.write(helloOf(move.id), () => resolve()));
+    await new Promise<void>((resolve) =>
+      socket.write(helloOf({ id: move.id, ...(name === undefined ? {} : { name }) }), () => resolve()),
+    );
     return socket;
   } catch (error) {
     socket.destroy();
@@ -70,8 +72,37 @@ export async function dial(
   }
 }
 
+/** Says how far it is, and last whether all was sent. */
+async function send(stream: ServerHttp2Stream, offer: Offer, options: DirectOptions): Promise<void> {
+  const gone = new AbortController();
+  stream.on('close', () => gone.abort());
+  stream.respond({ [constants.HTTP2_HEADER_STATUS]: 200 });
+  const say = (what: object): void => {
+    if (!stream.destroyed && !stream.writableEnded) stream.write(`${JSON.stringify(what)}\n`);
+  };
+  try {
+    const dialAs = (name: string) => dial(options, { ...offer, name }, gone.signal);
+    await offer.outgoing.send(offer.move, { dial: dialAs, onProgress: say }, gone.signal);
+    say({ sent: true });
+  } catch (error) {
+    say(asApiError(error).toBody());
+  }
+  stream.end();
+}
+
+function asApiError(error: unknown): ApiError {
+  return error instanceof ApiError ? error : new ApiError('Internal', describeError(error));
+}
+
 /** Resolves when the connection is over. */
-function serve(socket: TLSSocket, offer: Offer, signal: AbortSignal): Promise<void> {
+interface Serving {
+  readonly options: DirectOptions;
+  readonly offer: Offer;
+  readonly signal: AbortSignal;
+}
+
+function serve(socket: TLSSocket, serving: Serving): Promise<void> {
+  const { signal } = serving;
   return new Promise((resolve) => {
     const session = performServerHandshake(socket, { settings: { initialWindowSize: windowBytes } });
     session.setLocalWindowSize(windowBytes);
@@ -85,7 +116,7 @@ function serve(socket: TLSSocket, offer: Offer, signal: AbortSignal): Promise<vo
     });
     session.on('stream', (stream, { ':path': path = '', ':method': method = '' }) => {
       stream.on('error', () => {}); // the target asks again
-      void answer(stream, offer, { path, method });
+      void answer(stream, serving, { path, method });
     });
     if (signal.aborted) end();
   });
@@ -93,10 +124,13 @@ function serve(socket: TLSSocket, offer: Offer, signal: AbortSignal): Promise<vo
 
 async function answer(
   stream: ServerHttp2Stream,
-  { move, outgoing }: Offer,
+  { offer, options }: Serving,
   { path, method }: { readonly path: string; readonly method: string },
 ): Promise<void> {
+  const { move, outgoing } = offer;
   try {
+    if (method === 'POST' && path === `/guests/${move.instanceId}/moves/${move.id}/live`)
+      return await send(stream, offer, options);
     const asked = moveAsked(new URL(path, 'http://agent'));
     if (method !== 'GET' || asked?.move.id !== move.id || asked.move.instanceId !== move.instanceId)
       throw new ApiError('NotFound', 'there is no such route for a move');
@@ -104,7 +138,7 @@ async function answer(
   } catch (error) {
     if (stream.destroyed || stream.closed) return;
     if (stream.headersSent) return void stream.close(constants.NGHTTP2_INTERNAL_ERROR);
-    const told = error instanceof ApiError ? error : new ApiError('Internal', describeError(error));
+    const told = asApiError(error);
     stream.respond({ [constants.HTTP2_HEADER_STATUS]: told.status });
     stream.end(JSON.stringify(told.toBody()));
   }

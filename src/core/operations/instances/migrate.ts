@@ -81,7 +81,7 @@ interface Target {
 }
 
 function newMigration(snapshot: Snapshot, instance: Instance, { planned, options }: Target, ctx: Context): Migration {
-  const { bytesPerSecondMax } = options;
+  const { bytesPerSecondMax, live } = options;
   const direct = directBetween(snapshot, instance.status.host, planned.placed.host);
   return {
     id: ctx.newId('mig'),
@@ -90,6 +90,7 @@ function newMigration(snapshot: Snapshot, instance: Instance, { planned, options
     fromIncarnation: instance.status.incarnation,
     incarnation: nextIncarnation(snapshot, instance),
     startedAtMs: ctx.nowMs,
+    ...(live === true ? { kind: 'live' as const } : {}),
     ...(direct === undefined ? {} : { direct }),
     ...(bytesPerSecondMax === undefined ? {} : { bytesPerSecondMax }),
   };

@@ -1,0 +1,121 @@
+// Receives a guest that moves to this host while it runs: a machine here waits for its disk and its memory, and stands still when all has
+// arrived. Starts nothing: the guest runs when the control plane has given it to this host.
+
+import type { Assignment, LiveMachine } from '../../../api/agent-protocol.ts';
+import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
+import { describeError } from '../../../base/log.ts';
+import type { Driver, GuestLiveMigration, GuestSpec } from '../../drivers/driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import type { LedgerEntry } from '../../ledger/ledger.ts';
+import type { LiveSource } from '../../migration/move.ts';
+import { oldestGuest } from '../observe.ts';
+import type { GuestParts } from '../parts.ts';
+import { listen, meansToReceive, tell } from './receive.ts';
+
+/** Whatever broke, the guest runs on at its host; a move that breaks so often is given up. */
+const triesMax = 5;
+
+export async function receiveLive(parts: GuestParts, { assignment }: LedgerEntry): Promise<Step> {
+  const { migration, instanceId } = assignment;
+  if (migration === undefined) return 'rest';
+  const { state, id } = parts.moves.seenOf(instanceId) ?? {};
+  if (id === migration.id && (state === 'received' || state === 'failed')) return 'rest';
+  const seen = oldestGuest(parts, instanceId, assignment.driver);
+  if (seen?.guest.state === 'suspended') {
+    tell(parts, assignment, { state: 'received', bytes: 0, way: 'direct' });
+    return 'rest';
+  }
+  const abort = new AbortController();
+  parts.notes.operations.set(instanceId, { kind: 'receive', id: migration.id, abort });
+  try {
+    const { driver, spec } = meansToReceive(parts, assignment);
+    const { live } = driver;
+    if (live === undefined)
+      throw new DriverError('NotPossible', `guests of driver "${driver.name}" cannot move here while they run`);
+    await listen(parts, assignment);
+    if (id !== migration.id) {
+      tell(parts, assignment, { state: 'preparing', bytes: 0 });
+      await driver.migration.prepare(spec, abort.signal);
+      tell(parts, assignment, { state: 'prepared', bytes: 0 });
+    }
+    if (!migration.copy) return 'rest'; // the control plane tells the source first
+    await takeOver(parts, assignment, { driver, live, spec, signal: abort.signal });
+  } catch (error) {
+    if (abort.signal.aborted || parts.closing()) return 'go-on';
+    const tries = parts.moves.countTry(migration.id);
+    const reason = describeError(error).slice(0, 1024);
+    if (tries < triesMax && !isFinal(error)) {
+      const known = parts.moves.seenOf(instanceId);
+      if (known) tell(parts, assignment, { ...known, message: reason });
+      throw error;
+    }
+    parts.log.warn('cannot receive a guest that runs', { instance: instanceId, error: reason });
+    tell(parts, assignment, { state: 'failed', bytes: 0, message: reason });
+  } finally {
+    parts.notes.operations.delete(instanceId);
+  }
+  return 'rest';
+}
+
+function isFinal(error: unknown): boolean {
+  return error instanceof DriverError && error.code === 'NotPossible';
+}
+
+interface Means {
+  readonly driver: Driver;
+  readonly live: GuestLiveMigration;
+  readonly spec: GuestSpec;
+  readonly signal: AbortSignal;
+}
+
+async function takeOver(parts: GuestParts, assignment: Assignment, means: Means): Promise<void> {
+  const { moves, log } = parts;
+  const { driver, live, spec, signal } = means;
+  const { instanceId, migration } = assignment;
+  const move = { instanceId, id: migration?.id ?? '' };
+  const source = await moves.direct?.source(move, signal);
+  if (source === undefined)
+    throw new DriverError('Internal', 'the host that the guest leaves has not connected to this host');
+  const machine = await source.machine(move, signal);
+  const failed = new AbortController();
+  try {
+    await live.expect(spec, machine, signal);
+    moves.direct?.accept(move, (name) => live.connect(instanceId, name));
+    log.info('receiving a guest that runs', { instance: instanceId, move: move.id });
+    await sent(parts, assignment, { source, machine, live, signal: AbortSignal.any([signal, failed.signal]) });
+  } catch (error) {
+    failed.abort();
+    // What waits here may be incomplete, and never runs.
+    if (!parts.closing()) await driver.remove(instanceId);
+    throw error;
+  } finally {
+    moves.direct?.accept(move, undefined);
+  }
+  tell(parts, assignment, {
+    ...moves.seenOf(instanceId),
+    state: 'received',
+    bytes: moves.seenOf(instanceId)?.bytes ?? 0,
+    way: 'direct',
+  });
+  log.info('a guest that runs was received', { instance: instanceId, move: move.id });
+}
+
+/** The source answers once its guest stands still for good, and that is on its disk: only then may this host say that it has the guest. */
+async function sent(
+  parts: GuestParts,
+  assignment: Assignment,
+  call: {
+    readonly source: LiveSource;
+    readonly machine: LiveMachine;
+    readonly live: GuestLiveMigration;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const { source, live, signal } = call;
+  const { instanceId, migration } = assignment;
+  const move = { instanceId, id: migration?.id ?? '' };
+  await Promise.all([
+    source.send(move, (seen) => tell(parts, assignment, { state: 'copying', ...seen, way: 'direct' }), signal),
+    live.received(instanceId, signal),
+  ]);
+}

@@ -1,0 +1,25 @@
+// Lets a guest run on whose memory was sent to another host in vain. Only when the control plane has ended the move: until then it may run there.
+
+import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
+import { describeError } from '../../../base/log.ts';
+import type { LedgerEntry } from '../../ledger/ledger.ts';
+import { codeOf } from '../failure.ts';
+import type { Seen } from '../observe.ts';
+import type { GuestParts } from '../parts.ts';
+
+export async function takeBack(parts: GuestParts, { assignment }: LedgerEntry, { driver, guest }: Seen): Promise<Step> {
+  const { instanceId } = assignment;
+  parts.log.info('taking a guest back whose move has come to nothing', {
+    instance: instanceId,
+    move: guest.handedOver?.id,
+  });
+  try {
+    await parts.moves.untilSent(instanceId);
+    await driver.live?.takeBack(instanceId);
+  } catch (error) {
+    if (parts.closing() || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
+    parts.notes.wait(instanceId, describeError(error));
+    throw error;
+  }
+  return 'go-on';
+}
