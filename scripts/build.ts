@@ -3,10 +3,9 @@
 // Debian 12 and 13 is too old.
 
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { native, projectRoot, writeProgram } from './package/program-tree.ts';
 
 interface Manifest {
   readonly name: string;
@@ -17,48 +16,14 @@ interface Manifest {
   readonly optionalDependencies: Readonly<Record<string, string>>;
 }
 
-/** Packages with machine code, which no bundler can take in. */
-const native = ['better-sqlite3'];
-
-const root = fileURLToPath(new URL('..', import.meta.url));
-const dist = join(root, 'dist');
+const dist = join(projectRoot, 'dist');
 const startedAtMs = performance.now();
-const manifest: Manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const manifest: Manifest = JSON.parse(readFileSync(join(projectRoot, 'package.json'), 'utf8'));
 
 rmSync(dist, { recursive: true, force: true });
-mkdirSync(join(dist, 'bin'), { recursive: true });
-await build({
-  entryPoints: {
-    main: join(root, 'src/main.ts'),
-    'sqlite-thread': join(root, 'src/store/sqlite/sqlite-thread.ts'), // loaded by its name: sqlite-store.ts
-    'seed-worker': join(root, 'src/sim/batch/seed-worker.ts'), // likewise: seed-pool.ts
-  },
-  outdir: dist,
-  bundle: true,
-  splitting: true, // each command loads its own part only, so that `berth ps` starts fast
-  chunkNames: 'chunks/[name]-[hash]',
-  format: 'esm',
-  platform: 'node',
-  target: 'node22.23',
-  external: native,
-  // Its modules, not its CommonJS: a lazy import of that would bring no names.
-  alias: { yaml: join(root, 'node_modules/yaml/browser/index.js') },
-  sourcemap: true,
-  sourcesContent: false,
-  legalComments: 'linked',
-  logLevel: 'warning',
-  // CommonJS packages inside an ES module still call require for Node's own modules.
-  banner: {
-    js: `import { createRequire as berthCreateRequire } from 'node:module';const require = berthCreateRequire(import.meta.url);`,
-  },
-});
-
-for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css', 'LICENSE', 'NOTICE'])
-  cpSync(join(root, 'node_modules/swagger-ui-dist', name), join(dist, 'swagger-ui', name)); // docs-files.ts
-cpSync(join(root, 'web/dist'), join(dist, 'web'), { recursive: true }); // web-files.ts; npm run builds it before
-for (const name of ['berth.js', 'node-needed.js']) copyFileSync(join(root, 'bin', name), join(dist, 'bin', name));
+await writeProgram(dist, { sourcemap: true });
 for (const name of ['README.md', 'LICENSE', 'examples', 'packaging']) {
-  if (existsSync(join(root, name))) cpSync(join(root, name), join(dist, name), { recursive: true });
+  if (existsSync(join(projectRoot, name))) cpSync(join(projectRoot, name), join(dist, name), { recursive: true });
 }
 writeFileSync(
   join(dist, 'package.json'),

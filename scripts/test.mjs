@@ -19,6 +19,7 @@ if (names.some((name) => name !== 'quick')) {
       'tinyImage',
       'debianImage',
       'jobs',
+      'package',
       'stores',
       'broker',
       'provisioners',

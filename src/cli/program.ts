@@ -41,6 +41,11 @@ export async function runProgram(
   }
 }
 
+/** Every command with its options and help texts, for the manual pages. */
+export function wholeProgram(cli: Cli, more: readonly CommandEntry[]): Promise<Command> {
+  return buildProgram(cli, [...commandEntries, ...more], () => true);
+}
+
 /** Names of the entries that the words may refer to: `image build` needs `image` too. */
 function calledEntry(entries: readonly CommandEntry[], words: readonly string[]): string[] {
   const plain = words.filter((word) => !word.startsWith('-'));

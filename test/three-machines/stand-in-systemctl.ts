@@ -4,27 +4,55 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 
-const [verb = '', ...rest] = process.argv.slice(2);
-const name = rest.at(-1) ?? '';
-const pidFile = `/run/${name}.pid`;
-const logFile = `/var/log/${name}.log`;
+const realSystemctl = '/usr/bin/systemctl.real';
+const words = process.argv.slice(2).filter((word) => !word.startsWith('-'));
+const [verb = ''] = words;
+const names = words.slice(1).map((word) => word.replace(/\.service$/, ''));
 
-switch (`${verb} ${name}`) {
-  case 'daemon-reload ':
-    break;
-  case 'restart postgresql': {
-    const [version = ''] = readdirSync('/etc/postgresql');
-    execFileSync('pg_ctlcluster', [version, 'main', 'restart'], { stdio: ['ignore', 'ignore', 'inherit'] });
-    break;
+if (`${verb} ${names[0]}` === 'restart postgresql') restartPostgres();
+else {
+  for (const name of names) {
+    const pid = pidOf(name);
+    if (verb === 'enable') enable(name);
+    if (verb === 'stop' || (verb === 'try-restart' && pid !== undefined)) await stop(name);
+    if (verb === 'enable' || verb === 'start' || (verb === 'try-restart' && pid !== undefined)) await start(name);
   }
-  default:
-    if (verb === 'enable' || verb === 'start') await start();
-    else if (verb === 'stop') await stop();
-    else throw new Error(`systemctl ${verb} ${name} is not in the recipe`);
+  if (!['daemon-reload', 'enable', 'start', 'stop', 'try-restart'].includes(verb))
+    throw new Error(`systemctl ${verb} is not in the recipes`);
 }
 
-async function start(): Promise<void> {
-  const unit = settingsOf(readFileSync(`/etc/systemd/system/${name}.service`, 'utf8'));
+function restartPostgres(): void {
+  const [version = ''] = readdirSync('/etc/postgresql');
+  execFileSync('pg_ctlcluster', [version, 'main', 'restart'], { stdio: ['ignore', 'ignore', 'inherit'] });
+}
+
+/** Where the real one was kept, it makes the links: it can do that without a running systemd. */
+function enable(name: string): void {
+  if (!existsSync(realSystemctl)) return;
+  execFileSync(realSystemctl, ['--root=/', 'enable', name], { stdio: 'ignore' });
+}
+
+/** undefined: it does not run. */
+function pidOf(name: string): number | undefined {
+  if (!existsSync(pidFileOf(name))) return undefined;
+  const pid = Number(readFileSync(pidFileOf(name), 'utf8'));
+  return existsSync(`/proc/${pid}`) ? pid : undefined;
+}
+
+function pidFileOf(name: string): string {
+  return `/run/${name}.pid`;
+}
+
+function unitOf(name: string): Map<string, string> {
+  const folder = ['/etc/systemd/system', '/usr/lib/systemd/system'].find((each) =>
+    existsSync(`${each}/${name}.service`),
+  );
+  return settingsOf(readFileSync(`${folder}/${name}.service`, 'utf8'));
+}
+
+async function start(name: string): Promise<void> {
+  const unit = unitOf(name);
+  const logFile = `/var/log/${name}.log`;
   const user = unit.get('User') ?? 'root';
   const folder = `/var/lib/${unit.get('StateDirectory')}`;
   mkdirSync(folder, { recursive: true, mode: 0o755 });
@@ -50,11 +78,13 @@ async function start(): Promise<void> {
     await pause();
   }
   child.unref();
-  writeFileSync(pidFile, `${child.pid}\n`);
+  writeFileSync(pidFileOf(name), `${child.pid}\n`);
 }
 
-async function stop(): Promise<void> {
-  const pid = Number(readFileSync(pidFile, 'utf8'));
+/** Its main process alone, as KillMode=process has it. */
+async function stop(name: string): Promise<void> {
+  const pid = pidOf(name);
+  if (pid === undefined) return;
   process.kill(pid, 'SIGTERM');
   while (existsSync(`/proc/${pid}`)) await pause();
 }
