@@ -210,6 +210,13 @@ export const AgentConfig = Type.Object(
       }),
     ),
     reserved: Type.Optional(Type.Unsafe<Amounts>({ ...Amounts, description: 'kept back for the host itself' })),
+    machineId: Type.Optional(
+      Type.String({
+        pattern: '^[0-9a-f]{32}$',
+        description:
+          'which machine this is, instead of what /etc/machine-id says: hosts on one machine divide its room; 32 hexadecimal digits',
+      }),
+    ),
     devices: Type.Unsafe<readonly ChildProvider[]>({
       ...ChildProviders,
       default: [],

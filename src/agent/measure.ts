@@ -1,7 +1,7 @@
 // Measures this machine: what it has, what is kept back for the host itself, and which machine it is. Reads only, but for a
 // machine id of its own where the system has none.
 
-import { readFile, statfs, writeFile } from 'node:fs/promises';
+import { readFile, stat, statfs, writeFile } from 'node:fs/promises';
 import { availableParallelism, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import type { ChildProvider } from '../api/resources/host-rules.ts';
@@ -27,6 +27,8 @@ export interface MeasureOptions {
   readonly numaCells?: boolean;
   readonly traits?: readonly string[];
   readonly systemPaths?: SystemPaths;
+  /** 32 hexadecimal digits, instead of those of the system. */
+  readonly machineId?: string;
   /** Default: those of Linux. */
   readonly memoryInfoPath?: string;
   readonly machineIdPath?: string;
@@ -34,9 +36,10 @@ export interface MeasureOptions {
 }
 
 export async function measure(options: MeasureOptions): Promise<Measurement> {
-  const [memoryMiB, diskGiB, machineId, bootId] = await Promise.all([
+  const [memoryMiB, diskGiB, diskId, machineId, bootId] = await Promise.all([
     memoryMiBOf(options.memoryInfoPath ?? '/proc/meminfo'),
     diskGiBOf(options.dataDirectory),
+    diskIdOf(options.dataDirectory),
     machineIdOf(options),
     readFile(options.bootIdPath ?? '/proc/sys/kernel/random/boot_id', 'utf8'),
   ]);
@@ -47,11 +50,12 @@ export async function measure(options: MeasureOptions): Promise<Measurement> {
   ]);
   const measured = { VCPU: availableParallelism(), MEMORY_MB: memoryMiB, DISK_GB: diskGiB, ...sumOf(cells) };
   const capacity = { ...measured, ...options.capacity };
+  const found = new Set([...Object.keys(measured), ...gpus.flatMap(({ amounts }) => Object.keys(amounts))]);
   const address = options.address ?? firstAddress();
   const stated = options.devices ?? [];
   const providers = [
     ...stated,
-    ...[...gpus, ...cells].filter((found) => !stated.some(({ name }) => name === found.name)),
+    ...[...gpus, ...cells].filter((part) => !stated.some(({ name }) => name === part.name)),
   ];
   return {
     machineId,
@@ -60,6 +64,8 @@ export async function measure(options: MeasureOptions): Promise<Measurement> {
     architecture: architectureOf(options.processArchitecture),
     capacity,
     reserved: { ...reservedOf(capacity), ...options.reserved },
+    measured: [...found].filter((each) => options.capacity?.[each] === undefined),
+    diskId,
     traits: [...new Set([...processor, ...(options.traits ?? [])])],
     providers,
   };
@@ -107,13 +113,18 @@ async function diskGiBOf(directory: string): Promise<number> {
   return Math.floor((blocks * bsize) / 1024 ** 3);
 }
 
+async function diskIdOf(directory: string): Promise<string> {
+  return String((await stat(directory)).dev);
+}
+
 function architectureOf(processArchitecture: string): Measurement['architecture'] {
   if (processArchitecture === 'x64') return 'amd64';
   if (processArchitecture === 'arm64') return 'arm64';
   throw new Error(`cannot run guests on a host of architecture "${processArchitecture}"; amd64 and arm64 are known`);
 }
 
-async function machineIdOf({ dataDirectory, randomSecret, machineIdPath }: MeasureOptions): Promise<string> {
+async function machineIdOf({ dataDirectory, randomSecret, machineId, machineIdPath }: MeasureOptions): Promise<string> {
+  if (machineId !== undefined) return appMachineId(machineId);
   return (
     (await systemMachineId(machineIdPath)) ??
     appMachineId(await ownMachineId(join(dataDirectory, 'machine-id'), randomSecret))

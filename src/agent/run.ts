@@ -165,6 +165,7 @@ export async function startAgent(
         ...(config.capacity ? { capacity: config.capacity } : {}),
         ...(config.reserved ? { reserved: config.reserved } : {}),
         ...(config.address === undefined ? {} : { address: config.address }),
+        ...(config.machineId === undefined ? {} : { machineId: config.machineId }),
         devices: config.devices,
         pciGpus: config.pciGpus,
         numaCells: config.numaCells,

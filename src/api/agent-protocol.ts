@@ -16,7 +16,7 @@ import { imageCredentials } from './resources/image-credential.ts';
 import { GuestStatus, StartAgain } from './resources/instance.ts';
 import { RunSpec } from './resources/run.ts';
 import { Fingerprint, MoveAddress } from './resources/migration.ts';
-import { Amounts, Labels } from './resources/metadata.ts';
+import { Amounts, Labels, ResourceClass } from './resources/metadata.ts';
 import { VolumeSeen, VolumeSpec } from './resources/volume.ts';
 
 export { Accelerator, GuestPort, GuestState, GuestStatus, ImageSpec, Phase, PublishedPort, VolumeSeen };
@@ -61,6 +61,14 @@ export const Registration = Type.Object(
     capacity: Amounts,
     /** Reserved for the host itself; used unless the operator sets another value. */
     reserved: Amounts,
+    /** Classes whose amounts were measured and not stated: hosts on one machine divide them. Agents of earlier versions say nothing. */
+    measured: Type.Optional(Type.Array(ResourceClass, { maxItems: 64 })),
+    diskId: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        description: 'the file system that DISK_GB is of; the same for hosts that share it',
+      }),
+    ),
     /** Properties of the machine: HW_*, CUSTOM_*. */
     traits: Type.Optional(Type.Array(Trait, { maxItems: 256 })),
     /** Parts with an inventory of their own: GPUs, NUMA cells. Included in `capacity`, where that has the class. */

@@ -19,7 +19,17 @@ import type { VolumeFiles } from '../volumes/files/volume-files.ts';
 /** What is measured of the machine. */
 export type Measurement = Pick<
   Registration,
-  'machineId' | 'bootId' | 'address' | 'watchdogMs' | 'architecture' | 'capacity' | 'reserved' | 'traits' | 'providers'
+  | 'machineId'
+  | 'bootId'
+  | 'address'
+  | 'watchdogMs'
+  | 'architecture'
+  | 'capacity'
+  | 'reserved'
+  | 'measured'
+  | 'diskId'
+  | 'traits'
+  | 'providers'
 >;
 
 export interface Watchdog {

@@ -189,6 +189,9 @@ export const HostStatus = Type.Object(
     capacity: Type.Optional(Amounts),
     /** Reserved by the agent for the host itself, unless the spec sets another value. */
     reserved: Type.Optional(Amounts),
+    /** Classes of `capacity` and of parts that the agent measured: hosts on one machine divide them. Absent: none. */
+    measured: Type.Optional(Type.Array(ResourceClass)),
+    diskId: Type.Optional(Type.String({ description: 'the file system that DISK_GB is of' })),
     /** As reported by the agent: properties of the machine, and its parts with inventories of their own. */
     traits: Type.Optional(Type.Array(Trait)),
     providers: Type.Optional(ChildProviders),

@@ -114,8 +114,10 @@ function showCommand(cli: Cli): Command {
 
 /** Only when its agent claims more than is counted. */
 function limitLines({ conditions }: Host['status']): [string, string][] {
-  const limit = conditionOf(conditions, 'WithinLimits');
-  return limit?.status === 'False' ? [['', limit.message]] : [];
+  return ['WithinLimits', 'OwnMachine'].flatMap((type): [string, string][] => {
+    const condition = conditionOf(conditions, type);
+    return condition?.status === 'False' ? [['', condition.message]] : [];
+  });
 }
 
 /** Only while it is closed by a drain. */

@@ -1,8 +1,9 @@
-// inventory: the inventories of hosts follow the ratios and limits of their pools, and the ratios of the fleet. What a host states or measures
+// inventory: the inventories of hosts follow the ratios and limits of their pools, the ratios of the fleet, and the other hosts on their machine. What a host states or measures
 // itself enters the ledger with the host's own change; this controller handles changes elsewhere.
 
-import { withClaimsJudged } from '../operations/host-claims.ts';
+import { withRoomJudged } from '../operations/hosts/host-machine.ts';
 import { providerChanges } from '../operations/host-providers.ts';
+import { machinesOf } from '../state/views/machines.ts';
 import { keys } from '../state/keys.ts';
 import { emptyPlan } from '../state/plan.ts';
 import { equalJson } from '../../base/equal-json.ts';
@@ -12,9 +13,10 @@ import { type Controller, keysOfKind } from './controller.ts';
 
 export const inventory: Controller = {
   name: 'inventory',
-  watches: ['pool'],
+  watches: ['pool', 'host'],
   wakes({ before, after }, snapshot) {
     const pool = after ?? before;
+    if (pool?.kind === 'host') return hostsBeside(before, after, snapshot);
     if (pool?.kind !== 'pool') return [];
     return equalJson(counted(before), counted(after)) ? [] : hostsIn(snapshot, pool.metadata.name);
   },
@@ -22,7 +24,7 @@ export const inventory: Controller = {
   reconcile(snapshot, key, ctx) {
     const host = snapshot.get('host', key);
     if (!host) return emptyPlan;
-    const judged = withClaimsJudged(snapshot, host.value, ctx);
+    const judged = withRoomJudged(snapshot, host.value, ctx);
     const changes = [
       ...providerChanges(snapshot, { before: host.value, host: judged }, ctx.policy),
       ...(judged === host.value ? [] : [{ key, ifRevision: host.revision, value: judged }]),
@@ -46,6 +48,25 @@ function counted(record: AnyRecord | null): unknown {
   if (record?.kind !== 'pool') return undefined;
   const { allocationRatios, hostLimits } = record.spec;
   return { allocationRatios, hostLimits };
+}
+
+/** The other hosts on a machine whose room is divided in another way now. */
+function hostsBeside(before: AnyRecord | null, after: AnyRecord | null, snapshot: Snapshot): readonly string[] {
+  const was = divided(before);
+  const is = divided(after);
+  if (was === undefined && is === undefined) return [];
+  if (equalJson(was, is)) return [];
+  return [was, is].flatMap((host) => (host === undefined ? [] : machinesOf(snapshot).of(host.machineId)));
+}
+
+/** What of a host counts for the room of others on its machine. */
+function divided(record: AnyRecord | null): { readonly machineId: string } | undefined {
+  if (record?.kind !== 'host') return undefined;
+  const { status, spec } = record;
+  const { machineId, measured, capacity, diskId, registeredAtMs } = status;
+  if (machineId === undefined || measured === undefined) return undefined;
+  const children = status.providers?.map(({ name }) => name);
+  return { machineId, ...{ measured, capacity, diskId, registeredAtMs, children, inventory: spec.inventory } };
 }
 
 function* hostsIn(snapshot: Snapshot, pool: string): Iterable<string> {

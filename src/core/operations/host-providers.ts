@@ -9,6 +9,7 @@ import type { Change } from '../state/plan.ts';
 import type { Inventory, Provider } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { boundedClaims, limitsOf } from './host-claims.ts';
+import { claimsBesideOthers } from './hosts/host-machine.ts';
 import { equalJson } from '../../base/equal-json.ts';
 
 /** Set on the root provider of hosts on the machine of a control plane. */
@@ -23,7 +24,7 @@ export function providerChanges(
   if (!host.status.capacity) return [];
   const wanted = providersOf(
     { ...host.spec, allocationRatios: allocationRatiosOf(snapshot, host.spec, policy) },
-    boundedClaims(host.status, limitsOf(snapshot, host.spec)),
+    boundedClaims(claimsBesideOthers(snapshot, host), limitsOf(snapshot, host.spec)),
   );
   const wantedIds = new Set(wanted.map(({ name }) => idOf(host, name)));
   const gone = snapshot.providersOfHost(host.metadata.name).filter(({ value }) => {

@@ -20,7 +20,8 @@ import { nextHostGeneration } from './access/host-generation.ts';
 import { controlPlaneOn } from './control-plane.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
-import { assertPlausible, withClaimsJudged } from './host-claims.ts';
+import { assertPlausible } from './host-claims.ts';
+import { withRoomJudged } from './hosts/host-machine.ts';
 import { providerChanges } from './host-providers.ts';
 import { assertHostSpec } from './host-spec.ts';
 import { equalJson } from '../../base/equal-json.ts';
@@ -79,7 +80,7 @@ export function replaceHost(
     metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
     spec: input.spec,
   };
-  const host = withState(withClaimsJudged(snapshot, replaced, ctx), ctx.nowMs);
+  const host = withState(withRoomJudged(snapshot, replaced, ctx), ctx.nowMs);
   const pausedChanged = value.spec.paused !== input.spec.paused;
   return {
     plan: {
@@ -198,7 +199,7 @@ export function registerHost(
   if (entry?.value.status.session === registration.session) return { plan: unchanged(entry), key, changed: false };
   assertPlausible(registration);
   const registered = registeredHost(snapshot, entry, { name, registration }, ctx);
-  const host = withState(withClaimsJudged(snapshot, registered, ctx), ctx.nowMs);
+  const host = withState(withRoomJudged(snapshot, registered, ctx), ctx.nowMs);
   return {
     plan: {
       changes: [
@@ -280,6 +281,8 @@ function registeredHost(
       architecture: registration.architecture,
       capacity: registration.capacity,
       reserved: registration.reserved,
+      ...(registration.measured ? { measured: registration.measured } : {}),
+      ...(registration.diskId === undefined ? {} : { diskId: registration.diskId }),
       ...(registration.traits ? { traits: registration.traits } : {}),
       ...(registration.providers ? { providers: registration.providers } : {}),
       ...(controlPlane ? { controlPlane } : {}),
