@@ -32,6 +32,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   verify: ({ verify }) => verify(),
   auditLog: ({ auditLog }) => auditLog({ since: 1, who: 'ci', object: 'web', limit: 1, continue: '2' }),
   checkAuditLog: ({ checkAuditLog }) => checkAuditLog(),
+  servers: ({ servers }) => servers(),
   masterKeys: ({ masterKeys }) => masterKeys(),
   webhookDeliveries: ({ webhookDeliveries }) => webhookDeliveries('w', { project: 'p' }),
   resendDelivery: ({ resendDelivery }) => resendDelivery('w', 'evt_1', { project: 'p' }),

@@ -62,6 +62,12 @@ export const processCommands: readonly CommandEntry[] = [
     load: async () => (await import('./store.ts')).storeCommand,
   },
   {
+    name: 'upgrade',
+    group: store,
+    summary: 'Check whether a fleet can be upgraded to this version',
+    load: async () => (await import('./upgrade/upgrade.ts')).upgradeCommand,
+  },
+  {
     name: 'dev',
     group,
     summary: 'Run control plane and agent in one process, for trying Berth out',

@@ -3,6 +3,7 @@
 
 import type { Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
+import { version } from '../base/version.ts';
 import { announceEveryMs, announceMember, withdrawMember } from '../core/operations/member.ts';
 import { keys, prefixOf } from '../core/state/keys.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
@@ -74,7 +75,7 @@ export class Announcement {
     const { decider, log, name, url } = this.#parts;
     if (url === undefined) return;
     try {
-      await decideAndCommit(decider, (snapshot, ctx) => announceMember(snapshot, { name, url }, ctx));
+      await decideAndCommit(decider, (snapshot, ctx) => announceMember(snapshot, { name, url, version }, ctx));
       this.#again(announceEveryMs);
     } catch (error) {
       log.warn('cannot announce this server; it is tried again', { url, error: describeError(error) });

@@ -24,6 +24,7 @@ import { agentRoutes } from './http/routes/agent-routes.ts';
 import { type Audit, type AuditSettings, openAudit } from './audit/audit.ts';
 import { auditedRoutes } from './audit/audited-routes.ts';
 import { asFreshAsAsked } from './http/as-fresh-as-asked.ts';
+import { serverListRoute } from './http/routes/server-list-route.ts';
 import { masterKeysRoute } from './http/routes/master-key-routes.ts';
 import { verifyRoutes } from './http/routes/verify-routes.ts';
 import { auditLogRoutes } from './http/routes/audit-log-routes.ts';
@@ -259,6 +260,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...processRoutes({ whyNotReady, version, metrics, outside, snapshot: decider.cache }),
       ...docsPageRoute(),
       masterKeysRoute(decider.cache, sealing),
+      serverListRoute(decider),
       backupRoute({ store: sealing?.stored ?? store, clock, version }),
       hostTokenRoute(hostSecret, decider),
       declareDownRoute(decider),

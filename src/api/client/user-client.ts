@@ -5,6 +5,7 @@ import type { WebhookDelivery } from '../news/webhook-delivery.ts';
 import type { InventoryStatus } from '../resources/inventory.ts';
 import type { MasterKeyStatus } from '../routes/master-keys.ts';
 import type { AuditLogCheck, AuditLogPage } from '../audit/audit-log.ts';
+import type { ServerList } from '../upgrade/servers.ts';
 import type { VerifyReport, VerifyRequest } from '../verify.ts';
 import type { Candidates } from '../candidates.ts';
 import type { Capacity } from '../capacity.ts';
@@ -363,6 +364,9 @@ function fleetCalls(json: Json) {
 
     /** Compares the audit log of the server that answers with its hash chain. */
     checkAuditLog: (): Promise<AuditLogCheck> => json('/v1/audit-log/check'),
+
+    /** The servers of the store, and their versions. */
+    servers: (): Promise<ServerList> => json('/v1/servers'),
 
     /** Which master keys the store needs. */
     masterKeys: (): Promise<MasterKeyStatus> => json('/v1/master-keys'),

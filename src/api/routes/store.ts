@@ -1,6 +1,7 @@
 // Routes about the store as a whole: its consistency and its backup.
 
 import { MasterKeyStatus } from './master-keys.ts';
+import { ServerList } from '../upgrade/servers.ts';
 import { VerifyReport, VerifyRequest } from '../verify.ts';
 import { json, needs, route } from './route.ts';
 
@@ -33,6 +34,16 @@ export const storeRoutes = {
     body: VerifyRequest,
     bodyOptional: true,
     answers: { 200: json(VerifyReport) },
+  }),
+  listServers: route({
+    id: 'listServers',
+    tag,
+    method: 'GET',
+    path: '/v1/servers',
+    access: needs('fleet', 'read'),
+    summary: 'List the servers of the store, with their versions',
+    query: {},
+    answers: { 200: json(ServerList) },
   }),
   masterKeys: route({
     id: 'masterKeys',

@@ -21,6 +21,7 @@ import { controlPlaneOn } from './control-plane.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
 import { assertPlausible } from './host-claims.ts';
+import { assertAgentWorks } from './hosts/agent-version.ts';
 import { withRoomJudged } from './hosts/host-machine.ts';
 import { providerChanges } from './host-providers.ts';
 import { assertHostSpec } from './host-spec.ts';
@@ -198,6 +199,7 @@ export function registerHost(
   if (entry) assertSameAgent(entry.value, registration.agentId);
   if (entry?.value.status.session === registration.session) return { plan: unchanged(entry), key, changed: false };
   assertPlausible(registration);
+  assertAgentWorks(name, registration.agentVersion);
   const registered = registeredHost(snapshot, entry, { name, registration }, ctx);
   const host = withState(withRoomJudged(snapshot, registered, ctx), ctx.nowMs);
   return {

@@ -5,6 +5,7 @@ import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
+import { recordsVersion } from '../state/upgrade.ts';
 
 /** A member announces itself once a day; without an announcement for a week it is removed. */
 export const announceEveryMs = 86_400_000;
@@ -13,17 +14,19 @@ const forgottenAfterMs = 7 * announceEveryMs;
 /** Announces a member, and removes expired ones. Changes nothing when the last announcement is recent. */
 export function announceMember(
   snapshot: Snapshot,
-  { name, url }: { readonly name: string; readonly url: string },
+  { name, url, version }: { readonly name: string; readonly url: string; readonly version: string },
   ctx: Context,
 ): { readonly plan: Plan } {
   const key = keys.member(name);
   const entry = snapshot.get('member', key);
   const changes: Change[] = [];
-  if (entry?.value.url !== url || ctx.nowMs - entry.value.announcedAtMs >= announceEveryMs / 2)
+  const known = entry?.value;
+  const isSame = known?.url === url && known.version === version && known.recordsVersion === recordsVersion;
+  if (!isSame || ctx.nowMs - known.announcedAtMs >= announceEveryMs / 2)
     changes.push({
       key,
       ifRevision: entry?.revision ?? 0,
-      value: { kind: 'member', name, url, announcedAtMs: ctx.nowMs },
+      value: { kind: 'member', name, url, version, recordsVersion, announcedAtMs: ctx.nowMs },
     });
   for (const other of snapshot.list('member')) {
     const isGone = ctx.nowMs - other.value.announcedAtMs >= forgottenAfterMs;

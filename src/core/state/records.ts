@@ -127,6 +127,10 @@ export interface Member {
   /** The same after a restart. */
   readonly name: string;
   readonly url: string;
+  /** Of its program. Absent: it is older than this field. */
+  readonly version?: string;
+  /** The newest form of records that it knows. */
+  readonly recordsVersion?: number;
   readonly announcedAtMs: number;
 }
 

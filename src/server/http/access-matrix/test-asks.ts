@@ -370,6 +370,7 @@ const others: Readonly<Record<string, Asks>> = {
   readAuditLog: fleet(),
   verifyAuditLog: fleet(),
   masterKeys: fleet(),
+  listServers: fleet(),
   mcp: fleet({ body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } }),
   listLoginProviders: fleet(),
   mcpResource: fleet(),
