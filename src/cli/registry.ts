@@ -232,6 +232,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./debug/bundle.ts')).debugCommand,
   },
   {
+    name: 'ca',
+    group: fleet,
+    summary: "Show and replace the fleet's own certificate authority",
+    load: async () => (await import('./fleet/ca.ts')).caCommand,
+  },
+  {
     name: 'verify',
     group: fleet,
     summary: 'Check the consistency of the fleet',

@@ -1,6 +1,7 @@
 // The server, the token and the project of a command. A context's token is sent to that context's server only.
 
 import type { Command } from 'commander';
+import { authoritiesHeader } from '../api/trust/authority.ts';
 import { nearest } from '../api/nearest.ts';
 import { crossesInClear } from '../api/client/plain-http.ts';
 import { Servers, serverUrls } from '../api/client/servers.ts';
@@ -42,7 +43,7 @@ export async function openSession(cli: Cli, command: Command, chosen?: Chosen): 
   if (context.ca !== undefined) await withAuthorities(context.ca, trustCertificates);
   return {
     client: createUserClient({
-      fetch: trust === undefined ? cli.fetch : new TlsFetch(() => trust).fetch,
+      fetch: trust === undefined ? cli.fetch : learningFetch(cli, found, trust),
       url: servers,
       userAgent: `berth/${cli.version}`,
       ...(context.token === undefined ? {} : { token: context.token }),
@@ -78,6 +79,25 @@ async function trustOf(
   if (authorities !== undefined) return { ca: authorities };
   const fingerprint = cli.environment['BERTH_CA_FINGERPRINT'];
   return fingerprint ? { ca: await authorityAt(urls, fingerprint) } : undefined;
+}
+
+/**
+ * Over connections that are verified by the authorities of a context. When the fleet's are others by now, those that such a connection brings
+ * take their place in the context, so that it goes on when the old one is dropped.
+ */
+function learningFetch(cli: Cli, context: Context, trust: { readonly ca: string }): TlsFetch['fetch'] {
+  const tls = new TlsFetch(() => trust);
+  let learned = context.authorities === undefined; // of a fingerprint in the environment nothing is kept
+  return async (url, init) => {
+    const response = await tls.fetch(url, init);
+    const told = response.headers.get(authoritiesHeader);
+    if (!learned && told !== null) {
+      learned = true;
+      const { learnAuthorities } = await import('./learn-authorities.ts');
+      await learnAuthorities({ path: contextFilePath(cli), context, told, url, send: tls.fetch });
+    }
+    return response;
+  };
 }
 
 /** PEM of the authority with this fingerprint, from the first of the servers that answers. */

@@ -29,7 +29,7 @@ import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import { connectionLimits, Connections } from './http/connections/connections.ts';
 import { guestAccess } from './http/guest-access.ts';
-import { checkListen, type HttpParts, serveHttp, type TlsIdentity } from './http/serve.ts';
+import { checkListen, type HttpParts, serveHttp } from './http/serve.ts';
 import { type Authentication, createAuthentication } from './http/identity/authentication.ts';
 import { localCallerOf } from './http/identity/local-caller.ts';
 import { minting } from './http/identity/mint-token.ts';
@@ -177,7 +177,6 @@ async function start(
     announcement = announced;
     tls = secure ? await openTls(config, decider, log) : undefined;
     const certificates = tls;
-    const identity = tls?.identity;
     const authentication = createAuthentication({ decider, store, hostSecret, log });
     const audience = mcpSettingsOf(config)?.protectedResource?.url;
     const accessTokens = await accessTokensOf(audience, {
@@ -195,7 +194,7 @@ async function start(
         accessTokens,
         scheduleWithoutToken: config.scheduleWithoutToken,
         placement: placementSettings(config, log),
-        tls: identity,
+        certificates,
         log,
       }),
       listen,
@@ -331,7 +330,7 @@ function httpParts(
     readonly authentication: Authentication;
     readonly activity: Activity;
     readonly accessTokens: AccessTokens | undefined;
-    readonly tls: TlsIdentity | undefined;
+    readonly certificates: ServerTls | undefined;
     readonly scheduleWithoutToken: string | undefined;
     readonly placement: PlacementSettings;
     readonly log: Logger;
@@ -345,7 +344,7 @@ function httpParts(
     hostSecret,
     authentication,
     activity,
-    tls,
+    certificates,
     scheduleWithoutToken,
     accessTokens,
     log,
@@ -368,6 +367,7 @@ function httpParts(
     epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
     acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
     servers: () => announced.announced,
+    authorities: () => certificates?.authoritiesTold,
     carried: createCarried(system.collectYoung),
     answered: (answer) => activity.answered(answer),
     monotonicMs: () => decider.clock.monotonicMs(),
@@ -377,7 +377,7 @@ function httpParts(
     connections,
     limits: new RequestLimits(limits, { clock: decider.clock }),
     log,
-    ...(tls === undefined ? {} : { tls }),
+    ...(certificates === undefined ? {} : { tls: certificates.identity }),
   };
 }
 

@@ -59,6 +59,7 @@ import { resourceRoutes } from './http/routes/resource-routes.ts';
 import { runFileRoutes } from './http/routes/run-file-routes.ts';
 import { usageRoutes } from './http/routes/usage-routes.ts';
 import { forgeRoutes } from './intake/forges/forges.ts';
+import { authorityRoutes } from './tls/authority-routes.ts';
 import { type JoinParts, joinRoutes } from './tls/join-routes.ts';
 import { type LoginParts, loginRoutes } from './oidc/login-routes.ts';
 import { type McpSettings, mcpRoutesOf } from './mcp/start-mcp.ts';
@@ -269,6 +270,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...resizeRoutes(decider),
       ...moveRoutes({ decider, links }),
       ...joinRoutes(decider, parts.joining),
+      ...authorityRoutes(decider, parts.joining),
       ...agentRoutes({ decider, assignments: made.assignments }),
       ...imageRoutes({ decider, links, content: parts.imageContent }),
       ...instanceRoutes({ decider, links }),

@@ -59,6 +59,11 @@ export class HostCredentials {
     this.#wake?.abort();
   }
 
+  /** A server asks for it: the authority of the fleet is being replaced. */
+  renewNow(): void {
+    this.refused();
+  }
+
   /** Runs until `signal` aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, prng, log } = this.#parts;

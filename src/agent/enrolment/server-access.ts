@@ -3,6 +3,7 @@
 import type { Client, FetchLike } from '../../api/client/client.ts';
 import { crossesInClear } from '../../api/client/plain-http.ts';
 import { serverUrls } from '../../api/client/servers.ts';
+import { certificateHeader } from '../../api/trust/authority.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
@@ -77,6 +78,7 @@ async function joinedAccess(config: AgentConfig, parts: AccessParts): Promise<Se
     fetch: async (url, init) => {
       const response = await tls.fetch(url, init);
       if (response.status === 401) credentials?.refused();
+      if (response.headers.get(certificateHeader) === 'renew') credentials?.renewNow();
       return response;
     },
     token: undefined,

@@ -1,6 +1,7 @@
 // The typed client of the API for users' programs. It must not import a schema at run time: without schemas the command line
 // starts in a third of the time.
 
+import type { AuthorityStatus, FinishRotationRequest, RotationRequest } from '../trust/authority.ts';
 import type { WebhookDelivery } from '../news/webhook-delivery.ts';
 import type { InventoryStatus } from '../resources/inventory.ts';
 import type { MasterKeyStatus } from '../routes/master-keys.ts';
@@ -370,6 +371,11 @@ function fleetCalls(json: Json) {
 
     /** Which master keys the store needs. */
     masterKeys: (): Promise<MasterKeyStatus> => json('/v1/master-keys'),
+    authorityStatus: (): Promise<AuthorityStatus> => json('/v1/ca/status'),
+    rotateAuthority: (body: Partial<RotationRequest> = {}): Promise<AuthorityStatus> =>
+      json('/v1/ca/rotation', { method: 'POST', body }),
+    finishAuthorityRotation: (body: FinishRotationRequest): Promise<AuthorityStatus> =>
+      json('/v1/ca/rotation/finish', { method: 'POST', body }),
 
     /** Its text is in this answer only. */
     createToken: (body: TokenRequest): Promise<Issued> => json('/v1/tokens', { method: 'POST', body }),

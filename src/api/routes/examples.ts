@@ -79,6 +79,8 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
     items: ['web-1', 'web-2'].map((name) => ({ metadata: { name, project: 'web' }, spec: specs.instance })),
   },
   makeTicket: { way: 'console' },
+  rotateAuthority: { overlapMs: 604_800_000 },
+  finishAuthorityRotation: { force: false },
   createJoinToken: { pool: 'edge', uses: 3, expiresInMs: 3_600_000 },
   joinHost: { token: 'berth_j_...', host: 'rack-7', request: pem.replaceAll('CERTIFICATE', 'CERTIFICATE REQUEST') },
   renewHostCertificate: {

@@ -1,5 +1,6 @@
 // Routes by which machines become hosts, and by which anybody learns which authority a fleet has.
 
+import { AuthorityStatus, FinishRotationRequest, RotationRequest } from '../trust/authority.ts';
 import {
   Authorities,
   IssuedCertificate,
@@ -24,6 +25,43 @@ export const joinRoutes = {
     query: {},
     answers: { 200: json(Authorities) },
     errors: ['NotFound'],
+  }),
+  status: route({
+    id: 'authorityStatus',
+    tag,
+    method: 'GET',
+    path: '/v1/ca/status',
+    access: needs('fleet', 'read'),
+    summary: "The fleet's own authority, its rotation, and which hosts still use the old one",
+    query: {},
+    answers: { 200: json(AuthorityStatus) },
+    errors: ['NotFound'],
+  }),
+  rotate: route({
+    id: 'rotateAuthority',
+    tag,
+    method: 'POST',
+    path: '/v1/ca/rotation',
+    access: needs('fleet', 'update'),
+    summary: 'Add a new authority, which issues the certificates of hosts from now on; both are trusted',
+    query: {},
+    body: RotationRequest,
+    bodyOptional: true,
+    answers: { 201: json(AuthorityStatus, 'begun') },
+    errors: ['NotFound', 'Conflict'],
+  }),
+  finishRotation: route({
+    id: 'finishAuthorityRotation',
+    tag,
+    method: 'POST',
+    path: '/v1/ca/rotation/finish',
+    access: needs('fleet', 'update'),
+    summary: 'Drop the old authority; servers show certificates of the new one from now on',
+    query: {},
+    body: FinishRotationRequest,
+    bodyOptional: true,
+    answers: { 200: json(AuthorityStatus) },
+    errors: ['NotFound', 'Conflict'],
   }),
   createToken: route({
     id: 'createJoinToken',

@@ -6,8 +6,8 @@ export type Principal =
   | { readonly kind: 'admin' }
   /** The bearer of a `token`. `uid` is its id: a new token of the same name is another principal. */
   | { readonly kind: 'token'; readonly name: string; readonly uid: string; readonly tokenId: string }
-  /** The agent of a host. */
-  | { readonly kind: 'host'; readonly host: string }
+  /** The agent of a host. `serial`: of the certificate that it has shown; absent: it has a host token. */
+  | { readonly kind: 'host'; readonly host: string; readonly serial?: string }
   /** A broker or a forge of the configuration, which brings work into one project. */
   | { readonly kind: 'intake'; readonly name: string; readonly project: string }
   /** A client without credentials, on routes that are open. */

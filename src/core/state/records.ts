@@ -250,10 +250,15 @@ export interface AuthorityGeneration {
 /** The fleet's own certificate authority, shared by its servers. */
 export interface Authority {
   readonly kind: 'authority';
-  /** All are trusted. More than one only while the authority is being changed. */
+  /** All are trusted. More than one only during a rotation; servers show certificates of the first. */
   readonly generations: readonly AuthorityGeneration[];
-  /** The id of the generation that issues. */
+  /** The id of the generation that issues the certificates of hosts. */
   readonly issuing: string;
+  readonly rotation?: {
+    readonly startedAtMs: number;
+    /** When the first generation may be dropped. */
+    readonly finishAfterMs: number;
+  };
 }
 
 /** The certificates that a host may show. Deleted with the host. */
@@ -270,6 +275,10 @@ export interface HostCertificate {
     /** Lower-case hex. */
     readonly serial: string;
     readonly authority: string;
+    /** The generations that were given to the host with it, to trust; absent in records of earlier versions. */
+    readonly trusts?: readonly string[];
+    /** The host has shown it, and so has got those. */
+    readonly used?: true;
     readonly issuedAtMs: number;
     readonly notAfterMs: number;
     /** PEM, of the newest only: a lost answer is given again. */

@@ -6,6 +6,7 @@ import { createServer, type Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ApiError } from '../../api/errors.ts';
+import { authoritiesHeader } from '../../api/trust/authority.ts';
 import { serversHeader } from '../../api/client/servers.ts';
 import { accessVersion } from '../../core/access/rights-of.ts';
 import type { Principal } from '../../core/access/principal.ts';
@@ -42,6 +43,8 @@ export interface HttpParts extends UpgradeParts {
   readonly placement?: PlacementMount | undefined;
   /** Every server of the fleet, for clients that know this one: the value of `berth-servers`. */
   readonly servers?: () => string | undefined;
+  /** The value of `berth-authorities`; undefined: no client pins them. */
+  readonly authorities?: () => string | undefined;
   /** How long a request may take to arrive whole. Default: a minute. */
   readonly slowMsMax?: number;
   /** Who a request is from that showed no credentials. Default: unknown. */
@@ -297,6 +300,8 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
       const principal = admit(route, request.principal, { host: params['host'], snapshot });
       const servers = route.access === 'open' ? undefined : parts.servers?.();
       if (servers !== undefined) reply.raw.setHeader(serversHeader, servers);
+      const authorities = route.access === 'open' ? undefined : parts.authorities?.();
+      if (authorities !== undefined) reply.raw.setHeader(authoritiesHeader, authorities);
       holdOpen(route, { request, reply, principal }, parts);
       const since = accessVersion(snapshot);
       const answer = await route.handle(new ServedRequest(request, reply, { params, principal }));

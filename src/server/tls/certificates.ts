@@ -9,7 +9,7 @@ import type { AuthorityGeneration, Issuer, StoredKey } from '../../core/state/re
 
 const p256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const dayMs = 86_400_000;
-/** The authority cannot be replaced in a running fleet yet, so no date may surprise people. */
+/** No date may surprise people: an authority is replaced when they say so ("berth ca rotate"). */
 const authorityMs = 20 * 365 * dayMs;
 /** How long before now a certificate begins: a machine whose clock is a day behind, or in another time zone by mistake, can connect all the same. */
 const earlierMs = 2 * dayMs;

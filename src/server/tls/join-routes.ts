@@ -5,7 +5,7 @@ import { ApiError } from '../../api/errors.ts';
 import type { IssuedCertificate } from '../../api/joining.ts';
 import { joinRoutes as routes } from '../../api/routes/joining.ts';
 import { newId } from '../../base/ids.ts';
-import { issuingOf } from '../../core/operations/access/authority.ts';
+import { issuingOf, servingOf } from '../../core/operations/access/authority.ts';
 import { joinHost, renewCertificate, type SignedCertificate } from '../../core/operations/access/join.ts';
 import { createJoinToken, deleteJoinToken, joinTokenView } from '../../core/operations/access/join-token.ts';
 import { keys } from '../../core/state/keys.ts';
@@ -80,7 +80,7 @@ class Joining {
 
   newToken(): ReturnType<typeof makeJoinToken> {
     const { randomSecret, ownCertificate } = this.#secure();
-    const { root } = issuingOf(this.authority);
+    const { root } = servingOf(this.authority);
     return makeJoinToken(randomSecret, ownCertificate ? fingerprintOf(root.certificate) : undefined);
   }
 
@@ -184,10 +184,12 @@ class Joining {
     const { randomSecret } = this.#secure();
     const { issueHostCertificate, newSerial } = await import('./certificates.ts');
     const nowMs = Math.floor(this.#decider.clock.nowMs());
-    const generation = issuingOf(this.authority);
+    const { authority } = this;
+    const generation = issuingOf(authority);
     const serial = newSerial(randomSecret);
     const issued = await issueHostCertificate({ nowMs, randomSecret, generation }, { ...about, serial });
-    return { serial, authority: generation.id, issuedAtMs: nowMs, ...issued };
+    const trusts = authority.generations.map(({ id }) => id);
+    return { serial, authority: generation.id, trusts, issuedAtMs: nowMs, ...issued };
   }
 
   #answer(host: string, chain: string): IssuedCertificate {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
-import { issuingOf, openAuthority } from '../../core/operations/access/authority.ts';
+import { servingOf, openAuthority } from '../../core/operations/access/authority.ts';
 import { keys } from '../../core/state/keys.ts';
 import type { Authority } from '../../core/state/records.ts';
 import { readTls } from '../checked-config.ts';
@@ -16,7 +16,7 @@ import type { ServerConfig } from '../config.ts';
 import { type Decider, decideAndCommit } from '../decide.ts';
 import type { TlsIdentity } from '../http/serve.ts';
 import { isAddress, issueServerLeaf, makeAuthority, type ServerLeaf } from './certificates.ts';
-import { fingerprintOf } from './fingerprint.ts';
+import { fingerprintOf, shortFingerprint } from './fingerprint.ts';
 
 export interface ServerTlsParts {
   readonly config: ServerConfig;
@@ -41,6 +41,8 @@ export class ServerTls {
   readonly #parts: ServerTlsParts;
   readonly #clock: Clock;
   #identity: TlsIdentity;
+  /** Sent with each answer, so it is not computed for each. */
+  #told: { readonly of: Authority; readonly text: string } | undefined;
   #timer: Timer | undefined;
   #working: Promise<void> | undefined;
   #forget: (() => void) | undefined;
@@ -57,7 +59,19 @@ export class ServerTls {
     const { config, decider } = this.#parts;
     const authority = decider.cache.committed('authority', keys.authority)?.value;
     if (config.tlsCertificate !== undefined || authority === undefined) return undefined;
-    return fingerprintOf(issuingOf(authority).root.certificate);
+    return fingerprintOf(servingOf(authority).root.certificate);
+  }
+
+  /** For clients that pin the authority (`authoritiesHeader`); undefined: the certificate is configured. */
+  get authoritiesTold(): string | undefined {
+    const { config, decider } = this.#parts;
+    const authority = decider.cache.committed('authority', keys.authority)?.value;
+    if (config.tlsCertificate !== undefined || authority === undefined) return undefined;
+    if (this.#told?.of !== authority) {
+      const digests = authority.generations.map(({ root }) => shortFingerprint(root.certificate));
+      this.#told = { of: authority, text: digests.join() };
+    }
+    return this.#told.text;
   }
 
   /** Throws `InvalidRequest` when the configured files cannot be used. */
@@ -125,7 +139,7 @@ async function ownLeaf(parts: ServerTlsParts, authority: Authority): Promise<Ser
   const directory = join(config.dataDirectory, 'tls');
   const paths = { cert: join(directory, 'server.crt'), key: join(directory, 'server.key') };
   const names = serverNames(config);
-  const generation = issuingOf(authority);
+  const generation = servingOf(authority);
   const nowMs = Math.floor(decider.clock.nowMs());
   const [cert, key] = await Promise.all([paths.cert, paths.key].map((path) => readFile(path, 'utf8').catch(() => '')));
   if (cert && key && serves({ cert, key }, { names, issuer: generation.servers.certificate, nowMs }))

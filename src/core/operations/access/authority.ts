@@ -16,7 +16,12 @@ export function openAuthority(
   return { plan: { changes: [{ key: keys.authority, ifRevision: 0, value: authority }] }, authority };
 }
 
-/** The generation that issues certificates now. */
+/** The generation of the certificates that servers show: during a rotation, the one that every client knows. */
+export function servingOf(authority: Authority): AuthorityGeneration {
+  return authority.generations[0] ?? issuingOf(authority);
+}
+
+/** The generation that issues the certificates of hosts now. */
 export function issuingOf({ generations, issuing }: Authority): AuthorityGeneration {
   const generation = generations.find(({ id }) => id === issuing) ?? generations.at(-1);
   if (generation === undefined) throw new TypeError('an authority without a generation');

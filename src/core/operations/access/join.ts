@@ -13,7 +13,7 @@ import { schemaVersion } from '../../state/upgrade.ts';
 import { newMetadata } from '../create.ts';
 import { hostGenerationOf } from './host-generation.ts';
 
-export type SignedCertificate = Required<HostCertificate['issued'][number]>;
+export type SignedCertificate = Required<Omit<HostCertificate['issued'][number], 'used'>>;
 
 interface CertificateInput {
   readonly host: string;
@@ -185,7 +185,15 @@ export function certificateStands(
   return (
     record?.hostId === hostId &&
     record.generation === hostGenerationOf(snapshot, host) &&
-    record.issued.some((issued) => issued.serial === serial && nowMs < issued.notAfterMs) &&
+    record.issued.some(
+      (issued) => issued.serial === serial && nowMs < issued.notAfterMs && isTrusted(snapshot, issued.authority),
+    ) &&
     snapshot.get('host', keys.host(host))?.value.metadata.id === hostId
   );
+}
+
+/** A connection that was made before its authority was dropped is still open. */
+function isTrusted(snapshot: Pick<Snapshot, 'get'>, authority: string): boolean {
+  const known = snapshot.get('authority', keys.authority)?.value;
+  return known === undefined || known.generations.some(({ id }) => id === authority);
 }

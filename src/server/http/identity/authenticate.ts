@@ -107,7 +107,7 @@ export class Authenticator {
   #lookAround({ certificate, session, url }: Shown): Principal | AuthenticationFailure | undefined {
     const { cache, clock } = this.#parts;
     const host = hostOfCertificate(cache, certificate, clock.nowMs());
-    if (host !== undefined) return { kind: 'host', host };
+    if (host !== undefined && certificate !== undefined) return { kind: 'host', host, serial: certificate.serial };
     if (certificate !== undefined) return 'certificate';
     if (session !== undefined) return this.#lookUpSession(session);
     return tokenInQuery.test(url) ? 'in-query' : undefined;

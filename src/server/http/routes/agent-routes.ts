@@ -10,6 +10,7 @@ import { applyVolumeReport } from '../../../core/operations/volumes/volume-repor
 import { keys } from '../../../core/state/keys.ts';
 import type { Assignments } from '../../assignments.ts';
 import { contextOf, decideAndCommit, type Decider } from '../../decide.ts';
+import { CertificateUses } from '../../tls/certificate-uses.ts';
 import { bind } from './bind.ts';
 import type { Route } from '../route.ts';
 
@@ -20,6 +21,7 @@ export interface AgentParts {
 
 export function agentRoutes({ decider, assignments }: AgentParts): Route[] {
   const { cache, policy } = decider;
+  const certificates = new CertificateUses(decider);
   return [
     bind(routes.register, async ({ params, body: registration }) => {
       const name = parse(Name, params.host, 'host');
@@ -30,10 +32,10 @@ export function agentRoutes({ decider, assignments }: AgentParts): Route[] {
       }
       return { status: 200, json: sessionOf(host.value, contextOf(decider)) };
     }),
-    bind(routes.heartbeat, async ({ params, body }) => {
+    bind(routes.heartbeat, async ({ params, body }, { caller }) => {
       const input = { name: params.host, heartbeat: body };
       await decideAndCommit(decider, (snapshot, ctx) => heartbeat(snapshot, input, ctx));
-      return { status: 200, json: {} };
+      return { status: 200, json: {}, headers: await certificates.noted(caller.principal) };
     }),
     bind(routes.report, async ({ params: { host }, body: { epoch, reports, volumes } }) => {
       if (reports.length === 0 && (volumes ?? []).length === 0)

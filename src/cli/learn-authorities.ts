@@ -1,0 +1,54 @@
+// A context that pins the authority of its fleet follows a rotation: before the old authority is dropped, it has the new one.
+
+import { fingerprintOf } from '../base/tls/pinned-authority.ts';
+import type { TlsFetch } from '../base/tls/tls-fetch.ts';
+import { isRecord } from '../base/is-record.ts';
+import { type Context, readContexts, writeContexts } from './context-file.ts';
+
+interface Learning {
+  /** Of the file of contexts. */
+  readonly path: string;
+  /** In which `authorities` are pinned. */
+  readonly context: Context;
+  /** The value of `berth-authorities`, from a server that was verified. */
+  readonly told: string;
+  readonly url: string;
+  /** Verifies the server. */
+  readonly send: TlsFetch['fetch'];
+}
+
+/** Never throws: what was asked of the server has been answered, and the next command tries again. */
+export async function learnAuthorities({ path, context, told, url, send }: Learning): Promise<void> {
+  const pinned = context.authorities ?? '';
+  if (told === certificatesIn(pinned).map(short).join()) return;
+  try {
+    const answer = await send(`${new URL(url).origin}/v1/ca`, { method: 'GET', headers: {} });
+    const roots = rootsIn(JSON.parse(await answer.text()));
+    if (roots.map(short).join() !== told) return;
+    const file = await readContexts(path);
+    const contexts = Object.entries(file.contexts).map(([name, each]): [string, Context] => [
+      name,
+      each.authorities === pinned ? { ...each, authorities: roots.join('\n') } : each,
+    ]);
+    await writeContexts(path, { ...file, contexts: Object.fromEntries(contexts) });
+  } catch {
+    // a file that cannot be written, or a server that went away
+  }
+}
+
+function short(pem: string): string {
+  return fingerprintOf(pem).slice('sha256:'.length).slice(0, 16);
+}
+
+function rootsIn(answer: unknown): string[] {
+  const items: unknown = isRecord(answer) ? answer['items'] : undefined;
+  if (!Array.isArray(items)) return [];
+  return items.flatMap((item: unknown) => {
+    const certificate = isRecord(item) ? item['certificate'] : undefined;
+    return typeof certificate === 'string' ? [certificate.trim()] : [];
+  });
+}
+
+function certificatesIn(pem: string): string[] {
+  return pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+}
