@@ -8,6 +8,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createUserClient, type UserClient } from '../src/api/client/user-client.ts';
 import { parse } from '../src/api/parse.ts';
+import { InstanceSpec } from '../src/api/resources/instance.ts';
 import { silentLogger } from '../src/base/log.ts';
 import { systemFetch } from '../src/base/system.ts';
 import { ServerConfig } from '../src/server/config.ts';
@@ -176,6 +177,54 @@ describe('what a caller may do', () => {
       expect(items).toContainEqual(expect.objectContaining({ face: 'mcp', verb: 'create' }));
       const explained = await call(client, 'explain', { name: 'by-model' });
       expect(explained.structuredContent).toMatchObject({ untrusted: { instance: 'by-model' } });
+    } finally {
+      await client.close();
+    }
+  });
+
+  it('changes what is there by the hash of a plan of the same world', async () => {
+    const client = await overHttp('modern', server.operatorToken);
+    const planned = async (tool: string, input: Record<string, unknown>) =>
+      String((await call(client, tool, input)).structuredContent?.['planHash']);
+    try {
+      const asked = { image: 'tiny', cpus: 1, memoryMiB: 64, userData: 'the secret of the template' };
+      const spec = parse(InstanceSpec, asked, 'spec');
+      await api.create('instance', { metadata: { name: 'larger' }, spec: { image: 'tiny', cpus: 1, memoryMiB: 64 } });
+      await api.create('workload', {
+        metadata: { name: 'shop' },
+        spec: { replicas: 2, template: { labels: {}, spec } },
+      });
+      const shown = await call(client, 'show', { kind: 'workload', name: 'shop' });
+      expect(shown.structuredContent).toMatchObject({ untrusted: { spec: { template: { spec: { image: 'tiny' } } } } });
+      expect(JSON.stringify(shown)).not.toContain('secret of the template');
+
+      const scaling = { name: 'shop', replicas: 4 };
+      const scaleHash = await planned('plan_scale', scaling);
+      expect(await call(client, 'scale', { ...scaling, replicas: 5, planHash: scaleHash })).toMatchObject({
+        isError: true,
+      });
+      expect((await call(client, 'scale', { ...scaling, planHash: scaleHash })).structuredContent).toMatchObject({
+        applied: true,
+      });
+      expect((await api.get('workload', 'shop')).spec.replicas).toBe(4);
+
+      // In use by the workload: refused by another hash, deleted by the one of its effects.
+      const deletion = { kind: 'image', name: 'tiny' };
+      const deletionHash = await planned('plan_deletion', deletion);
+      expect(await call(client, 'delete', { ...deletion, planHash: 'guessed-hash' })).toMatchObject({ isError: true });
+      const resizing = { name: 'larger', memoryMiB: 128 };
+      const resize = await call(client, 'plan_resize', resizing);
+      expect(resize.structuredContent).toMatchObject({ planHash: expect.any(String), possible: expect.any(Boolean) });
+      expect(await call(client, 'resize', { ...resizing, planHash: 'guessed-hash' })).toMatchObject({ isError: true });
+      const rebalanced = { planHash: await planned('plan_rebalance', { budget: 3 }) };
+      expect(await call(client, 'rebalance', rebalanced)).toMatchObject({ isError: true });
+      const empty = await call(client, 'rebalance', { budget: 3, ...rebalanced });
+      expect(empty.structuredContent).toMatchObject({ drains: 0 });
+      await api.delete('workload', 'shop');
+      const other = await call(client, 'delete', { ...deletion, planHash: deletionHash });
+      expect(other).toMatchObject({ isError: true });
+      const now = { ...deletion, planHash: await planned('plan_deletion', deletion) };
+      expect((await call(client, 'delete', now)).structuredContent).toMatchObject({ deleted: true });
     } finally {
       await client.close();
     }

@@ -149,7 +149,8 @@ export function deletePlainResource(
   const key = keyOf[kind](input);
   const entry = existing(snapshot, kind, key, input.ifRevision);
   if (kind === 'group') assertNoMembers(snapshot, input);
-  else if (isUsed(entry.value)) assertAccepted(snapshot, entry.value, input.apply, ctx);
+  if (isUsed(entry.value) && (kind !== 'group' || input.apply !== undefined))
+    assertAccepted(snapshot, entry.value, input.apply, ctx);
   if (kind === 'role') assertRoleUnused(snapshot, input.name);
   const plan: Plan = { changes: [{ key, ifRevision: entry.revision, value: null }] };
   return { plan, key, changed: true };

@@ -10,6 +10,7 @@ import { closed, cursor, limit, name, project } from './fields.ts';
 /** What a model may look at: no credentials, and none of their names. */
 const LookedAt = Type.Enum([
   'instance',
+  'workload',
   'job',
   'task',
   'spare',
@@ -88,6 +89,7 @@ const specFields = [
   'cpus',
   'memoryMiB',
   'diskGiB',
+  'replicas',
   'pool',
   'paused',
   'subject',
@@ -114,9 +116,18 @@ export const showTool = tool({
 
 /** User-data, environments and scripts may contain secrets: a model has no need of them. */
 function withoutPrograms(spec: object): Record<string, unknown> {
-  const hidden = new Set(['userData', 'env', 'script', 'run', 'containers', 'cloudInit']);
-  return Object.fromEntries(Object.entries(spec).filter(([field]) => !hidden.has(field)));
+  const shown = Object.entries(spec).filter(([field]) => !hiddenFields.has(field));
+  return Object.fromEntries(
+    shown.map(([field, value]) => [field, hasSpec(field, value) ? withoutPrograms(value) : value]),
+  );
 }
+
+/** A workload has the spec of its copies in `template.spec`. */
+function hasSpec(field: string, value: unknown): value is object {
+  return (field === 'template' || field === 'spec') && typeof value === 'object' && value !== null;
+}
+
+const hiddenFields: ReadonlySet<string> = new Set(['userData', 'env', 'script', 'run', 'containers', 'cloudInit']);
 
 export const explainTool = tool({
   name: 'explain',

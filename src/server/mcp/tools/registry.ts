@@ -1,6 +1,16 @@
 // The tools, in the order in which clients list them. A new one is a file and a line here.
 
 import type { Tool } from '../tool.ts';
+import {
+  deleteTool,
+  planDeletionTool,
+  planRebalanceTool,
+  planResizeTool,
+  planScaleTool,
+  rebalanceTool,
+  resizeTool,
+  scaleTool,
+} from './change.ts';
 import { drainTool, planDrainTool } from './drain.ts';
 import { logsTool } from './logs.ts';
 import { capacityTool, explainTool, listTool, queueTool, showTool } from './look.ts';
@@ -19,4 +29,12 @@ export const tools: readonly Tool[] = [
   runJobTool,
   planDrainTool,
   drainTool,
+  planRebalanceTool,
+  rebalanceTool,
+  planResizeTool,
+  resizeTool,
+  planScaleTool,
+  scaleTool,
+  planDeletionTool,
+  deleteTool,
 ];
