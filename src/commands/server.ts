@@ -123,6 +123,7 @@ export function serverCommand(cli: Cli): Command {
       const pin = server.caFingerprint === undefined ? '' : ` --ca-fingerprint ${server.caFingerprint}`;
       cli.stderr.write(
         `berth server listens on ${server.url}\n` +
+          (server.placementUrl === undefined ? '' : `the Placement API is at ${server.placementUrl}/ too\n`) +
           `operator token: ${config.dataDirectory}/operator.token; use it with: berth context set NAME --url ${server.url} --token-file FILE${pin}\n`,
       );
       await tellSupervisor(cli);

@@ -12,11 +12,25 @@ import type { Store } from '../store/store.ts';
 import type { ServerConfig } from './config.ts';
 import type { TlsIdentity } from './http/serve.ts';
 
-export function listenAddress({ listen }: Pick<ServerConfig, 'listen'>): { host: string; port: number } {
-  const colon = listen.lastIndexOf(':');
-  const host = listen.slice(0, colon).replace(/^\[|\]$/g, '');
-  const port = Number(listen.slice(colon + 1));
-  if (port > 65_535) throw new ApiError('InvalidRequest', `listen: ${port} is not a port`, { field: 'listen' });
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+export function listenAddress({ listen }: Pick<ServerConfig, 'listen'>): Address {
+  return addressIn('listen', listen);
+}
+
+/** Of the listener that serves the Placement API alone; undefined: there is none. */
+export function placementAddress({ placementListen }: Pick<ServerConfig, 'placementListen'>): Address | undefined {
+  return placementListen === undefined ? undefined : addressIn('placementListen', placementListen);
+}
+
+function addressIn(field: string, text: string): Address {
+  const colon = text.lastIndexOf(':');
+  const host = text.slice(0, colon).replace(/^\[|\]$/g, '');
+  const port = Number(text.slice(colon + 1));
+  if (port > 65_535) throw new ApiError('InvalidRequest', `${field}: ${port} is not a port`, { field });
   return { host, port };
 }
 
@@ -34,14 +48,23 @@ export function speaksTls(config: ServerConfig): boolean {
   if (tls === undefined) return true;
   throw new ApiError(
     'InvalidRequest',
-    `tls: ${config.listen} is open to other machines, and plain HTTP shows every token to the network; leave tls out, put TLS in front of 127.0.0.1, or set insecureHttp: true`,
+    `tls: ${openAddress(config)} is open to other machines, and plain HTTP shows every token to the network; leave tls out, put TLS in front of 127.0.0.1, or set insecureHttp: true`,
     { field: 'tls' },
   );
 }
 
-/** Whether only this machine can connect. */
-export function isLocal(config: Pick<ServerConfig, 'listen'>): boolean {
-  const { host } = listenAddress(config);
+/** One that other machines can connect to. */
+function openAddress({ listen, placementListen = listen }: ServerConfig): string {
+  return isLoopback(listenAddress({ listen })) ? placementListen : listen;
+}
+
+/** Whether only this machine can connect, to either listener. */
+export function isLocal(config: Pick<ServerConfig, 'listen' | 'placementListen'>): boolean {
+  const placement = placementAddress(config);
+  return isLoopback(listenAddress(config)) && (placement === undefined || isLoopback(placement));
+}
+
+function isLoopback({ host }: Address): boolean {
   return host === 'localhost' || host === '::1' || /^127\./.test(host);
 }
 

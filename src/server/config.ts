@@ -17,11 +17,13 @@ const amqpName = (byDefault: string, description: string) =>
 const tlsFile = (description: string) =>
   Type.Optional(Type.String({ minLength: 1, maxLength: 1024, description: `PEM file of the ${description}` }));
 
+const addressPattern = '^(\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9.-]+):\\d{1,5}$';
+
 export const ServerConfig = Type.Object(
   {
     listen: Type.String({
       default: '127.0.0.1:7070',
-      pattern: '^(\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9.-]+):\\d{1,5}$',
+      pattern: addressPattern,
       description: 'address:port',
     }),
     advertiseUrl: Type.Optional(
@@ -227,6 +229,13 @@ export const ServerConfig = Type.Object(
       description:
         'allocation candidates of the Placement API come in random order, so that clients that take the first spread over the fleet',
     }),
+    placementListen: Type.Optional(
+      Type.String({
+        pattern: addressPattern,
+        description:
+          'address:port where the Placement API is served at /, besides /placement where this server listens; with TLS or without it as there',
+      }),
+    ),
     placementNoAuth: Type.Boolean({
       default: false,
       description:

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Clock } from '../base/clock.ts';
 import { type Logger, silentLogger } from '../base/log.ts';
-import { system, systemClock } from '../base/system.ts';
+import { system, systemClock, systemFetch } from '../base/system.ts';
 import { freePort } from '../base/test-ports.ts';
 import { parse } from '../api/parse.ts';
 import { ServerConfig } from './config.ts';
@@ -81,6 +81,32 @@ it('warns of its tokens where others may read them, and closes the file', async 
   await (await startServer(config, { log: recordingLogger(lines) })).close();
   expect(lines).toContain(`other users of this machine may read ${path}: chmod 600 ${path}`);
   expect((await stat(path)).mode & 0o777).toBe(0o600);
+});
+
+it('serves the Placement API at / of a listener of its own, and nothing else there', async () => {
+  const config = { listen: '127.0.0.1:0', placementListen: '127.0.0.1:0', dataDirectory: directory };
+  const server = await startServer(parse(ServerConfig, config), { log: silentLogger });
+  const ask = async (path: string, headers: Record<string, string> = {}) => {
+    const answer = await systemFetch(`${server.placementUrl}${path}`, { headers });
+    return { status: answer.status, json: await answer.json() };
+  };
+  const token = { 'x-auth-token': server.operatorToken };
+  expect(await ask('/')).toMatchObject({ status: 200, json: { versions: [{ max_version: '1.39' }] } });
+  expect(await ask('/resource_providers', token)).toMatchObject({ status: 200, json: { resource_providers: [] } });
+  expect(await ask('/resource_providers')).toMatchObject({ status: 401 });
+  expect(await ask('/v1/hosts', token)).toMatchObject({ status: 404, json: { errors: [{ status: 404 }] } });
+  await server.close();
+});
+
+it('names the setting of a listener that cannot be opened', async () => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const address = taken.address();
+  const placementListen = `127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
+  const config = parse(ServerConfig, { listen: '127.0.0.1:0', placementListen, dataDirectory: directory });
+  const start = startServer(config, { log: silentLogger });
+  await expect(start).rejects.toThrow(/^placementListen: cannot listen on .*, or set another address$/);
+  taken.close();
 });
 
 describe('a server that is stopped while it waits for its store', () => {

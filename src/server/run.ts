@@ -23,13 +23,22 @@ import { keys, prefixOf } from '../core/state/keys.ts';
 import { placeOf } from '../store/open.ts';
 import { Announcement } from './announcement.ts';
 import { auditOf } from './audit/audit-settings.ts';
-import { advertisedUrl, isLocal, listenAddress, policyOf, readTls, runDirectory, speaksTls } from './checked-config.ts';
+import {
+  advertisedUrl,
+  isLocal,
+  listenAddress,
+  placementAddress,
+  policyOf,
+  readTls,
+  runDirectory,
+  speaksTls,
+} from './checked-config.ts';
 import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import { connectionLimits, Connections } from './http/connections/connections.ts';
 import { guestAccess } from './http/guest-access.ts';
-import { checkListen, type HttpParts, serveHttp } from './http/serve.ts';
+import { checkListen, type HttpParts, type HttpServer, serveHttp, type TlsIdentity } from './http/serve.ts';
 import { type Authentication, createAuthentication } from './http/identity/authentication.ts';
 import { localCallerOf } from './http/identity/local-caller.ts';
 import { minting } from './http/identity/mint-token.ts';
@@ -57,6 +66,7 @@ import { sealingOf } from './sealing/server-sealing.ts';
 import { type Server, startControlPlane } from './server.ts';
 import { readFenceHook } from './fencing/fence-config.ts';
 import { PlacementApp } from './placement/app.ts';
+import { servePlacement } from './placement/listener.ts';
 import { readSpareMeans } from './spares/provisioners/index.ts';
 import { secretsFor, takeSecrets } from './secret-files.ts';
 import { clusterIn } from './storage/cluster-record.ts';
@@ -70,6 +80,8 @@ import { warnOfOpenFiles } from './warn-of-open-files.ts';
 
 export interface RunningServer {
   readonly url: string;
+  /** Of the listener that serves the Placement API alone. */
+  readonly placementUrl?: string;
   /** Empty: this server has no copy of the admin token. */
   readonly operatorToken: string;
   /** Of the fleet's own authority, when this server shows a certificate of it. */
@@ -109,6 +121,8 @@ async function start(
   const eventBus = await readEventBus(config);
   const inventorySettings = await readInventorySettings(config);
   const policy = policyOf(config);
+  const placementListen = placementAddress(config);
+  if (placementListen !== undefined) await checkListen(placementListen, 'placementListen');
   await checkListen(listen); // before anything is written to a store that other servers may use too
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
   const storeUrl = config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`;
@@ -124,6 +138,7 @@ async function start(
   let amqp: Amqp | undefined;
   let taskQueue: TaskQueue | undefined;
   let tls: ServerTls | undefined;
+  let listening: HttpServer | undefined;
   const outside = new Outside();
   const activity = new Activity();
   try {
@@ -182,31 +197,36 @@ async function start(
     const accessTokens = await accessTokensOf(audience, {
       ...{ login, decider, audit: plane.audit?.parts, salt: randomSecret(32) },
     });
-    const http = await serveHttp(
-      httpParts(plane, {
-        announced,
-        links,
-        connections,
-        limits: config.limits,
-        hostSecret,
-        authentication,
-        activity,
-        accessTokens,
-        scheduleWithoutToken: config.scheduleWithoutToken,
-        placement: placementSettings(config, log),
-        certificates,
-        log,
-      }),
-      listen,
-    );
-    tls?.start((next) => http.setTls(next));
+    const parts = httpParts(plane, {
+      announced,
+      links,
+      connections,
+      limits: config.limits,
+      hostSecret,
+      authentication,
+      activity,
+      accessTokens,
+      scheduleWithoutToken: config.scheduleWithoutToken,
+      placement: placementSettings(config, log),
+      certificates,
+      log,
+    });
+    const http = await serveHttp(parts, listen);
+    listening = http;
+    const placement = await servePlacement(parts, placementListen);
+    const setTls = (next: TlsIdentity): void => {
+      http.setTls(next);
+      placement?.setTls(next);
+    };
+    tls?.start(setTls);
     const forgetRemoved = closeRemoved(decider, links);
-    const forgetHangup = certificates && system.onHangup(() => certificates.check((next) => http.setTls(next)));
+    const forgetHangup = certificates && system.onHangup(() => certificates.check(setTls));
     announced.start();
     const caFingerprint = certificates?.caFingerprint;
-    log.info('server listens', { url: http.url, store: place, caFingerprint });
+    log.info('server listens', { url: http.url, store: place, caFingerprint, placement: placement?.url });
     return {
       url: http.url,
+      ...(placement === undefined ? {} : { placementUrl: placement.url }),
       ...(caFingerprint === undefined ? {} : { caFingerprint }),
       operatorToken,
       hostToken: (name) => hostTokenOf(hostSecret, name, comingHostGeneration(decider.cache, name)),
@@ -217,7 +237,7 @@ async function start(
           forgetRemoved();
           forgetHangup?.();
           await certificates?.stop();
-          await http.close();
+          await Promise.all([placement?.close(), http.close()]);
           authentication.stop();
           await announced.stop();
           await Promise.all([intake?.stop(), tasks?.stop()]);
@@ -227,6 +247,7 @@ async function start(
     };
   } catch (error) {
     links.close();
+    await listening?.close();
     await tls?.stop();
     await announcement?.stop();
     await Promise.all([amqp?.stop(), taskQueue?.stop()]);

@@ -70,6 +70,19 @@ it('has the lines of the Placement API: what was changed and what was refused, b
   ]);
 });
 
+it('has lines of reads that the Placement API refuses, as of those of other routes', async () => {
+  const { url, lines } = await startAudited();
+  const before = lines().length;
+  const read = async (token: string) =>
+    (await fetch(`${url}/placement/resource_providers`, { headers: { 'x-auth-token': token } })).status;
+  expect([await read('guessed'), await read('host:rack-1')]).toEqual([401, 403]);
+  const about = { face: 'placement', verb: 'GET', object: '/placement/resource_providers', outcome: 'refused' };
+  expect(lines().slice(before)).toEqual([
+    expect.objectContaining({ ...about, reason: 'Unauthenticated' }),
+    expect.objectContaining({ ...about, reason: 'Forbidden', who: 'host/rack-1' }),
+  ]);
+});
+
 it('has the line of a WebSocket into a guest before it opens, and one for each that is refused', async () => {
   const { url, client, agentClient, plane, lines } = await startAudited();
   await client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tiny.img' } });

@@ -5,6 +5,7 @@ import type { ApiError } from '../../api/errors.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { anonymous, type Principal } from '../../core/access/principal.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
+import type { Face } from '../http/caller.ts';
 import { limitedAddress } from '../limits/address.ts';
 import { type AuditEntry, entryText } from './audit-entry.ts';
 import type { AuditLog } from './audit-log.ts';
@@ -19,6 +20,8 @@ export interface Refusal {
   readonly method: string;
   /** Without the query. */
   readonly path: string;
+  /** Default: `http`. */
+  readonly face?: Face;
 }
 
 /** Whether an error is for want of credentials, rights or patience. */
@@ -70,8 +73,8 @@ export class Refusals {
     this.#endPeriod();
   }
 
-  #entryOf({ principal, requestId, address, method, path }: Refusal): AuditEntry {
-    const caller = { principal: principal ?? anonymous, requestId, address, face: 'http' as const };
+  #entryOf({ principal, requestId, address, method, path, face = 'http' }: Refusal): AuditEntry {
+    const caller = { principal: principal ?? anonymous, requestId, address, face };
     return { ...callerFields(caller, this.#parts.snapshot), verb: method, object: path };
   }
 

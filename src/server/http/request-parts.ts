@@ -2,6 +2,14 @@
 
 import type { IncomingMessage } from 'node:http';
 
+/** `route`: the path of the registry, with the names of its parameters; `none`: there is no such route. */
+export interface AnsweredRequest {
+  readonly method: string;
+  readonly route: string;
+  readonly status: number;
+  readonly tookMs: number;
+}
+
 /** The path without the query. */
 export function pathOf(url: string): string {
   return url.split('?', 1)[0] ?? '';

@@ -19,7 +19,7 @@ import { admit, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
 import { addPlacement, type PlacementMount } from '../placement/mount.ts';
 import { arrive, type Arrived, limitedAs } from './arrival.ts';
-import { pathOf, singleHeaders } from './request-parts.ts';
+import { type AnsweredRequest, pathOf, singleHeaders } from './request-parts.ts';
 import { serveWeb } from '../web/serve-web.ts';
 import type { WebFiles } from '../web/web-files.ts';
 import { type Challenge, Query, type Route, type RouteRequest } from './route.ts';
@@ -41,6 +41,8 @@ export interface HttpParts extends UpgradeParts {
   readonly routes: readonly Route[];
   /** Absent: the Placement API is served elsewhere, or not at all. */
   readonly placement?: PlacementMount | undefined;
+  /** Whether links of agents and connections to guests are taken. Default: yes. */
+  readonly upgrades?: boolean;
   /** Every server of the fleet, for clients that know this one: the value of `berth-servers`. */
   readonly servers?: () => string | undefined;
   /** The value of `berth-authorities`; undefined: no client pins them. */
@@ -59,14 +61,6 @@ export interface HttpParts extends UpgradeParts {
   readonly tls?: TlsIdentity;
 }
 
-/** `route`: the path of the registry, with the names of its parameters; `none`: there is no such route. */
-export interface AnsweredRequest {
-  readonly method: string;
-  readonly route: string;
-  readonly status: number;
-  readonly tookMs: number;
-}
-
 /** PEM texts. */
 export interface TlsIdentity {
   readonly cert: string;
@@ -81,11 +75,15 @@ export interface TlsIdentity {
  */
 const backlog = 65_535;
 
+export interface HttpServer {
+  /** Where it listens. */
+  readonly url: string;
+  setTls(identity: TlsIdentity): void;
+  close(): Promise<void>;
+}
+
 /** Listens on the returned `url`, and serves the routes. */
-export async function serveHttp(
-  parts: HttpParts,
-  listen: { host: string; port: number },
-): Promise<{ url: string; setTls(identity: TlsIdentity): void; close(): Promise<void> }> {
+export async function serveHttp(parts: HttpParts, listen: { host: string; port: number }): Promise<HttpServer> {
   const app = createApp(parts);
   readBodies(app, parts.routes);
   answerFaults(app, parts);
@@ -99,7 +97,8 @@ export async function serveHttp(
   if (parts.placement) addPlacement(app, parts.placement, parts);
   if (parts.web) serveWeb(app, { ...parts.web, log: parts.log });
   app.server.on('connection', (socket: Socket) => parts.connections.opened(socket));
-  app.server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, parts));
+  if (parts.upgrades ?? true)
+    app.server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, parts));
   try {
     const url = await app.listen({ ...listen, backlog });
     return {
@@ -217,6 +216,7 @@ function refusalOf(error: ApiError, request: FastifyRequest): Refusal {
 /** Identifies the sender, and queues the request behind earlier ones on its connection. */
 function admitRequests(app: FastifyInstance, parts: HttpParts): void {
   const { connections, limits, identify, routes, localCaller } = parts;
+  const placementOnly = parts.placement?.at === '';
   const brief = new Set(routes.filter((route) => route.answersBriefly).map(({ method, path }) => method + path));
   const answersBriefly = ({ url, method, routeOptions }: FastifyRequest): boolean =>
     brief.has(method + routeOptions.url) && !url.includes('dryRun');
@@ -229,7 +229,7 @@ function admitRequests(app: FastifyInstance, parts: HttpParts): void {
       if (!request.principal) connections.busy(socket, (ended) => reply.raw.once('close', ended));
       return arrive(request.raw, request.principal, { limits, connections });
     };
-    const identity = identify(shownBy(request.raw));
+    const identity = identify(shownBy(request.raw, placementOnly || undefined));
     const arrived =
       identity instanceof Promise
         ? identity.then(settle, (error: unknown) => {
@@ -252,19 +252,26 @@ function admitRequests(app: FastifyInstance, parts: HttpParts): void {
 }
 
 /** Throws `InvalidRequest` when this address cannot be listened on now. For callers that do much before they listen. */
-export async function checkListen(listen: { readonly host: string; readonly port: number }): Promise<void> {
+export async function checkListen(
+  listen: { readonly host: string; readonly port: number },
+  field = 'listen',
+): Promise<void> {
   const probe = createServer().listen(listen);
   try {
     await once(probe, 'listening');
   } catch (error) {
-    throw describeListening(error, listen);
+    throw describeListening(error, listen, field);
   } finally {
     probe.close();
   }
 }
 
 /** The usual causes, with what the user can do. */
-function describeListening(error: unknown, { host, port }: { readonly host: string; readonly port: number }): unknown {
+function describeListening(
+  error: unknown,
+  { host, port }: { readonly host: string; readonly port: number },
+  field = 'listen',
+): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   const why =
     code === 'EADDRINUSE'
@@ -275,8 +282,9 @@ function describeListening(error: unknown, { host, port }: { readonly host: stri
           ? 'ports below 1024 are for root; choose a higher one'
           : undefined;
   if (why === undefined) return error;
-  const message = `listen: cannot listen on ${host}:${port}: ${why}, or set another address with --listen`;
-  return new ApiError('InvalidRequest', message, { field: 'listen', cause: error });
+  const instead = field === 'listen' ? ' with --listen' : '';
+  const message = `${field}: cannot listen on ${host}:${port}: ${why}, or set another address${instead}`;
+  return new ApiError('InvalidRequest', message, { field, cause: error });
 }
 
 function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {

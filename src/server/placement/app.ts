@@ -61,9 +61,12 @@ export class PlacementApp {
     if ('status' in asked)
       return answerOfFault(new HttpRefusal(asked.status, asked.why), { request, version: undefined });
     const { version } = asked;
+    let route: string | undefined;
+    const named = (answer: PlacementAnswer): PlacementAnswer => (route === undefined ? answer : { ...answer, route });
     try {
       const ctx = contextOf(decider);
       const found = routeOf(request);
+      route = found.route.path;
       const exchange: Exchange = {
         request,
         version,
@@ -74,11 +77,8 @@ export class PlacementApp {
         randomOrder,
       };
       admit(found.route, exchange);
-      return answerOf(await told(found.route, exchange, this.#parts.audit), {
-        version,
-        nowMs: ctx.nowMs,
-        origin: request.origin,
-      });
+      const reply = await told(found.route, exchange, this.#parts.audit);
+      return named(answerOf(reply, { version, nowMs: ctx.nowMs, origin: request.origin }));
     } catch (error) {
       if (!(error instanceof ApiError || error instanceof HttpRefusal))
         log.error('a request of the Placement API failed', {
@@ -86,7 +86,7 @@ export class PlacementApp {
           path: request.path,
           cause: error,
         });
-      return answerOfFault(error, { request, version });
+      return named(answerOfFault(error, { request, version }));
     }
   }
 }

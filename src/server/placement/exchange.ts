@@ -42,6 +42,8 @@ export interface PlacementAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** As `/allocations/:consumer`; absent: the path names none. */
+  readonly route?: string;
 }
 
 /** What a route answers, before headers that all answers have. */

@@ -2,12 +2,15 @@
 // in its own form.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { ApiError } from '../../api/errors.ts';
 import { anonymous } from '../../core/access/principal.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { PlacementApp } from './app.ts';
 import { callerOf, noAuthCaller } from './callers.ts';
-import type { PlacementCaller } from './exchange.ts';
-import { pathOf, singleHeaders } from '../http/request-parts.ts';
+import type { PlacementAnswer, PlacementCaller } from './exchange.ts';
+import type { Refusal } from '../audit/refusals.ts';
+import type { Connections } from '../http/connections/connections.ts';
+import { type AnsweredRequest, pathOf, singleHeaders } from '../http/request-parts.ts';
 
 export interface PlacementMount {
   readonly app: PlacementApp;
@@ -17,8 +20,13 @@ export interface PlacementMount {
   readonly noAuth?: boolean;
 }
 
+/** What the listener shares with the routes of our own API. */
 interface Parts {
   readonly snapshot: Snapshot;
+  readonly connections: Connections;
+  readonly onRefused?: (refusal: Refusal) => void;
+  readonly answered?: (answer: AnsweredRequest) => void;
+  readonly monotonicMs?: () => number;
 }
 
 export function addPlacement(app: FastifyInstance, mount: PlacementMount, parts: Parts): void {
@@ -43,11 +51,7 @@ async function answer(
   const { url, method, body } = request;
   const question = url.indexOf('?');
   const requestId = `req-${request.id}`;
-  const {
-    status,
-    headers,
-    body: text,
-  } = await mount.app.handle({
+  const made = await mount.app.handle({
     method,
     path: pathOf(url).slice(mount.at.length),
     query: new URLSearchParams(question < 0 ? '' : url.slice(question + 1)),
@@ -59,10 +63,48 @@ async function answer(
     origin: `${request.protocol}://${request.headers.host ?? 'localhost'}`,
     requestId,
   });
-  return reply
-    .code(status)
-    .headers({ ...headers, 'x-openstack-request-id': requestId })
-    .send(text === '' ? undefined : Buffer.from(text));
+  send(made, { request, reply, requestId }, parts);
+  tell(made, request, { mount, parts });
+  return reply;
+}
+
+interface Served {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly requestId: string;
+}
+
+/** Bypasses the library, as answers of our own API do: its own sending costs as much as the rest of its work on a request. */
+function send({ status, headers, body }: PlacementAnswer, { request, reply, requestId }: Served, parts: Parts): void {
+  const { raw } = reply;
+  const bytes = Buffer.byteLength(body);
+  reply.hijack();
+  raw.writeHead(status, {
+    ...headers,
+    'x-openstack-request-id': requestId,
+    ...(status === 204 ? {} : { 'content-length': bytes }),
+  });
+  raw.end(body);
+  parts.connections.unread.sent(request.raw.socket, raw, bytes);
+}
+
+/** For the metrics, and for the audit log's refusals. */
+function tell(
+  { status, route = 'none' }: PlacementAnswer,
+  request: FastifyRequest,
+  { mount, parts }: { readonly mount: PlacementMount; readonly parts: Parts },
+): void {
+  const { method, id: requestId, ip: address, principal, url } = request;
+  parts.answered?.({
+    ...{ method, route: route === 'none' ? route : mount.at + route, status },
+    tookMs: (parts.monotonicMs?.() ?? 0) - request.startedMs,
+  });
+  if (status !== 401 && status !== 403) return;
+  const error =
+    status === 401
+      ? (request.refusal ?? new ApiError('Unauthenticated', 'no credentials'))
+      : new ApiError('Forbidden', 'the token does not permit this');
+  parts.onRefused?.({ error, principal, requestId, address, method, path: pathOf(url), face: 'placement' });
 }
 
 function callerIn(

@@ -145,14 +145,14 @@ export class Authenticator {
 }
 
 /** What the request shows. Node keeps the first of several Authorization headers; another server in between may have read the last. */
-export function shownBy(request: IncomingMessage): Shown {
+export function shownBy(request: IncomingMessage, isPlacement = isUnderPlacement(request)): Shown {
   const { headers, rawHeaders, socket, url = '' } = request;
   const authorizations: string[] = [];
   if (headers.authorization !== undefined)
     for (let i = 0; i < rawHeaders.length; i += 2)
       if (rawHeaders[i]?.length === 13 && rawHeaders[i]?.toLowerCase() === 'authorization')
         authorizations.push(rawHeaders[i + 1] ?? '');
-  const openStack = openStackToken(request);
+  const openStack = isPlacement ? openStackToken(request) : undefined;
   if (openStack !== undefined && authorizations.length === 0) authorizations.push(`Bearer ${openStack}`);
   const certificate = shownCertificate(socket);
   const session = sessionShownBy(request);
@@ -160,9 +160,13 @@ export function shownBy(request: IncomingMessage): Shown {
 }
 
 /** Clients of the Placement API have a header of their own for what we call a bearer token. Elsewhere it means nothing. */
-export function openStackToken({ headers, url = '' }: IncomingMessage): string | undefined {
+export function openStackToken({ headers }: Pick<IncomingMessage, 'headers'>): string | undefined {
   const token = headers['x-auth-token'];
-  return /^\/placement(?=[/?]|$)/.test(url) && typeof token === 'string' && token !== '' ? token : undefined;
+  return typeof token === 'string' && token !== '' ? token : undefined;
+}
+
+function isUnderPlacement({ url = '' }: IncomingMessage): boolean {
+  return /^\/placement(?=[/?]|$)/.test(url);
 }
 
 /** SHA-256, hex. 256 random bits need no slow hash. */

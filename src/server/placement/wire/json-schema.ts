@@ -91,6 +91,17 @@ function* faults(value: unknown, schema: Schema, place: Place): Generator<Fault>
   else if (isRecord(value)) yield* objectFaults(value, schema, { place, fault });
 }
 
+/** Of the patterns of all schemas, which are few. */
+const patternsCompiled = new Map<string, RegExp>();
+
+function compiled(pattern: string): RegExp {
+  const known = patternsCompiled.get(pattern);
+  if (known) return known;
+  const made = new RegExp(pattern);
+  patternsCompiled.set(pattern, made);
+  return made;
+}
+
 type MakeFault = (keyword: string, message: string) => Fault;
 
 function* textFaults(text: string, schema: Schema, fault: MakeFault): Generator<Fault> {
@@ -99,7 +110,7 @@ function* textFaults(text: string, schema: Schema, fault: MakeFault): Generator<
     yield fault('minLength', `${python(text)} is too short`);
   if (schema.maxLength !== undefined && length > schema.maxLength)
     yield fault('maxLength', `${python(text)} is too long`);
-  if (schema.pattern !== undefined && !new RegExp(schema.pattern).test(text))
+  if (schema.pattern !== undefined && !compiled(schema.pattern).test(text))
     yield fault('pattern', `${python(text)} does not match ${python(schema.pattern)}`);
   if (schema.format === 'uuid' && !isUuidLike(text)) yield fault('format', `${python(text)} is not a 'uuid'`);
   if (schema.enum && !schema.enum.includes(text))
@@ -136,7 +147,7 @@ function* objectFaults(
   const { properties = {}, patternProperties = {}, required = [], minProperties = 0 } = schema;
   const names = Object.keys(object);
   if (names.length < minProperties) yield fault('minProperties', `${python(object)} does not have enough properties`);
-  const patterns = Object.entries(patternProperties).map(([text, each]) => ({ text, pattern: new RegExp(text), each }));
+  const patterns = Object.entries(patternProperties).map(([text, each]) => ({ text, pattern: compiled(text), each }));
   const unexpected: string[] = [];
   for (const name of names) {
     const own = Object.hasOwn(properties, name) ? properties[name] : undefined;
