@@ -36,6 +36,8 @@ export interface ViewFacts {
   readonly nowMs: number;
   /** Use and capacity of each host; absent when not requested. */
   readonly usageByHost?: ReadonlyMap<string, HostUsage>;
+  /** Whether some hosts use host tokens, although they could have certificates. */
+  readonly hostTokens?: boolean;
   /** Where hosts without agents come from; absent when there are none. */
   readonly inventories?: Inventories | undefined;
   /** Size of each image on the hosts that have it; absent when not requested. */
@@ -108,7 +110,7 @@ export function kindOf(word: string): Kind | undefined {
   );
 }
 
-function hostColumns({ nowMs, usageByHost, inventories }: ViewFacts): Column<Host>[] {
+function hostColumns({ nowMs, usageByHost, inventories, hostTokens }: ViewFacts): Column<Host>[] {
   /** `3/8`: held, and capacity; without usage the measured capacity. */
   const used = (resourceClass: string, show: (value: number) => string) => (host: Host) => {
     const use = usageByHost?.get(host.metadata.name)?.classes[resourceClass];
@@ -143,6 +145,7 @@ function hostColumns({ nowMs, usageByHost, inventories }: ViewFacts): Column<Hos
     ...(inventories
       ? [{ header: 'INVENTORY', value: ({ status }: Host) => originText(status, inventories, nowMs) }]
       : []),
+    ...(hostTokens ? [{ header: 'CREDENTIAL', value: ({ status }: Host) => status.credential ?? '' }] : []),
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
   ];
 }

@@ -271,7 +271,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...moveRoutes({ decider, links }),
       ...joinRoutes(decider, parts.joining),
       ...authorityRoutes(decider, parts.joining),
-      ...agentRoutes({ decider, assignments: made.assignments }),
+      ...agentRoutes({ decider, assignments: made.assignments, givesCertificates: parts.joining !== undefined }),
       ...imageRoutes({ decider, links, content: parts.imageContent }),
       ...instanceRoutes({ decider, links }),
       ...candidateRoutes(decider),

@@ -207,6 +207,12 @@ export const HostStatus = Type.Object(
     /** Set for hosts of an inventory, which have no agent. */
     outside: Type.Optional(OutsideHost),
     agentVersion: Type.Optional(Type.String()),
+    credential: Type.Optional(
+      Type.Enum(['certificate', 'host-token'], {
+        description:
+          'what its agent registered with; host-token: it never expires, and "berth agent join" replaces it. Absent where servers speak plain HTTP',
+      }),
+    ),
     registeredAtMs: Type.Optional(Type.Integer()),
     state: Type.Optional(HostState),
     down: Type.Optional(HostDown),

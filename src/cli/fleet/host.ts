@@ -69,7 +69,8 @@ function lsCommand(cli: Cli): Command {
           }
           const [{ items }, usageByHost] = await Promise.all([listAll(client, 'host', query), usageOf(client)]);
           const inventories = await inventoriesOf(client, items);
-          const columns = kindViews.host({ nowMs: cli.clock.nowMs(), usageByHost, inventories });
+          const hostTokens = items.some(({ status }) => status.credential === 'host-token');
+          const columns = kindViews.host({ nowMs: cli.clock.nowMs(), usageByHost, inventories, hostTokens });
           await printList(cli, output, { items: items.sort(byName), columns, empty });
         });
       },
@@ -110,6 +111,12 @@ function showCommand(cli: Cli): Command {
       if (output === 'json' || output === 'yaml') return printValue(cli, output, { ...host, ...held });
       cli.stdout.write(`${hostLines(host, held, { nowMs: cli.clock.nowMs(), inventories }).join('\n')}\n`);
     });
+}
+
+function credentialText({ credential }: Host['status']): string | undefined {
+  return credential === 'host-token'
+    ? 'a host token, which never expires; "berth agent join" replaces it by a certificate'
+    : credential;
 }
 
 /** Only when its agent claims more than is counted. */
@@ -160,6 +167,7 @@ function hostLines(host: Host, held: HostProviders, { nowMs, inventories }: View
     ],
     ...originLines(status, inventories, nowMs),
     ['address', status.address],
+    ['credential', credentialText(status)],
     ['architecture', status.architecture],
     ...capacity.map((line, index): [string, string] => [index === 0 ? 'capacity' : '', line]),
     ...limitLines(status),

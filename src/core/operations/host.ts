@@ -169,15 +169,18 @@ function heldWords(consumers: readonly Allocation['consumer'][]): string {
   return Array.from(counts, ([kind, count]) => `${count} ${kind}${count === 1 ? '' : 's'}`).join(', ');
 }
 
+interface RegisterInput {
+  readonly name: string;
+  readonly registration: Registration;
+  /** What the agent has shown; absent where no certificate can be had. */
+  readonly credential?: Host['status']['credential'];
+}
+
 /**
  * An agent begins a session. The same session again gets the same epoch; a new one ends the sessions before it. Throws
  * `Conflict` when the host belongs to another machine, or to an agent with another data directory.
  */
-export function registerHost(
-  snapshot: Snapshot,
-  input: { readonly name: string; readonly registration: Registration },
-  ctx: Context,
-): Decision {
+export function registerHost(snapshot: Snapshot, input: RegisterInput, ctx: Context): Decision {
   const { name, registration } = input;
   const key = keys.host(name);
   const entry = snapshot.get('host', key);
@@ -200,7 +203,7 @@ export function registerHost(
   if (entry?.value.status.session === registration.session) return { plan: unchanged(entry), key, changed: false };
   assertPlausible(registration);
   assertAgentWorks(name, registration.agentVersion);
-  const registered = registeredHost(snapshot, entry, { name, registration }, ctx);
+  const registered = registeredHost(snapshot, entry, input, ctx);
   const host = withState(withRoomJudged(snapshot, registered, ctx), ctx.nowMs);
   return {
     plan: {
@@ -255,7 +258,7 @@ function assertSameAgent({ metadata: { name }, status }: Host, agentId: string):
 function registeredHost(
   snapshot: Snapshot,
   entry: Entry<Host> | undefined,
-  { name, registration }: { readonly name: string; readonly registration: Registration },
+  { name, registration, credential }: RegisterInput,
   ctx: Context,
 ): Host {
   const controlPlane = controlPlaneOn(snapshot, registration.machineId);
@@ -292,6 +295,7 @@ function registeredHost(
       images: registration.images,
       unknownGuests: [],
       agentVersion: registration.agentVersion,
+      ...(credential === undefined ? {} : { credential }),
       registeredAtMs: before.registeredAtMs ?? ctx.nowMs,
       ...(before.state ? { state: before.state } : {}),
       conditions: withConditions(

@@ -129,7 +129,11 @@ describe('a join token', () => {
     const { certificate } = await tls
       .client({ ca: tls.ca }, hostToken)
       .json<IssuedCertificate>('/v1/join', { method: 'POST', body });
-    await tls.client({ ca: tls.ca, cert: certificate, key }).agent('old').register(testRegistration());
+    const credential = async () => (await admin().get('host', 'old')).status.credential;
+    expect(await credential()).toBe('host-token');
+    const again = { ...testRegistration(), session: 'with-its-certificate' };
+    await tls.client({ ca: tls.ca, cert: certificate, key }).agent('old').register(again);
+    expect(await credential()).toBe('certificate');
   });
 });
 

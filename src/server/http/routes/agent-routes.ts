@@ -4,6 +4,7 @@ import { ApiError } from '../../../api/errors.ts';
 import { parse } from '../../../api/parse.ts';
 import { Name } from '../../../api/resources/metadata.ts';
 import { agentRoutes as routes } from '../../../api/routes/agent.ts';
+import type { Principal } from '../../../core/access/principal.ts';
 import { assertNotRemoved, heartbeat, registerHost, sessionOf } from '../../../core/operations/host.ts';
 import { applyReport } from '../../../core/operations/report.ts';
 import { applyVolumeReport } from '../../../core/operations/volumes/volume-report.ts';
@@ -17,15 +18,19 @@ import type { Route } from '../route.ts';
 export interface AgentParts {
   readonly decider: Decider;
   readonly assignments: Assignments;
+  /** Whether hosts can have certificates: this server speaks TLS. */
+  readonly givesCertificates: boolean;
 }
 
-export function agentRoutes({ decider, assignments }: AgentParts): Route[] {
+export function agentRoutes({ decider, assignments, givesCertificates }: AgentParts): Route[] {
   const { cache, policy } = decider;
   const certificates = new CertificateUses(decider);
   return [
-    bind(routes.register, async ({ params, body: registration }) => {
+    bind(routes.register, async ({ params, body: registration }, { caller: { principal } }) => {
       const name = parse(Name, params.host, 'host');
-      await decideAndCommit(decider, (snapshot, ctx) => registerHost(snapshot, { name, registration }, ctx));
+      const credential = givesCertificates && principal.kind === 'host' ? credentialOf(principal) : undefined;
+      const input = { name, registration, ...(credential === undefined ? {} : { credential }) };
+      await decideAndCommit(decider, (snapshot, ctx) => registerHost(snapshot, input, ctx));
       const host = cache.committed('host', keys.host(name));
       if (host?.value.status.session !== registration.session) {
         throw new ApiError('StaleEpoch', `another agent has registered as host "${name}" at the same time`);
@@ -72,4 +77,8 @@ export function agentRoutes({ decider, assignments }: AgentParts): Route[] {
       };
     }),
   ];
+}
+
+function credentialOf({ serial }: Extract<Principal, { kind: 'host' }>): 'certificate' | 'host-token' {
+  return serial === undefined ? 'host-token' : 'certificate';
 }
