@@ -16,6 +16,7 @@ import { readConsole } from './ways-in/console-log.ts';
 import { createGuest } from './create.ts';
 import { migrationOf } from './disk/move-disk.ts';
 import { exportDisk } from './disk/export-disk.ts';
+import { liveMigrationOf } from './live/live-migration.ts';
 import { noSuchGuest } from './errors.ts';
 import { guestFiles } from './guest-files.ts';
 import { createHands, type VmDriverOptions } from './hands.ts';
@@ -62,6 +63,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
           ...(hands.hypervisor.migrates
             ? {
                 migration: migrationOf(hands),
+                ...(hands.hypervisor.live ? { live: liveMigrationOf(hands, hands.hypervisor.live) } : {}),
                 // Its machine is described by the record at each start; elsewhere a description is kept.
                 resize: (instanceId, size) => resizeGuest(hands, instanceId, size),
               }

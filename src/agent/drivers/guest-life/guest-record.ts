@@ -48,6 +48,10 @@ export const GuestRecord = Type.Object({
   ),
   /** True: the guest runs and was suspended when it was last looked at. Absent: it was not. */
   suspended: Type.Optional(Type.Boolean()),
+  /** True: its machine waits for the memory of a guest of another host, and is to be ended when that does not come. */
+  incoming: Type.Optional(Type.Literal(true)),
+  /** Its memory may be complete on another host, by this move: it stands still until its agent is told what became of the move. */
+  handedOver: Type.Optional(Type.Object({ id: Type.String(), revision: Type.Integer() })),
   cpus: Type.Integer({ minimum: 1 }),
   memoryMiB: Type.Integer({ minimum: 1 }),
   /** The order of its last resize. Absent: none. */

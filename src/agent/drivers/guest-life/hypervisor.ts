@@ -2,7 +2,8 @@
 // illumos, or a container engine. It starts and ends what has been made before; it decides nothing, and knows guests by their record alone.
 
 import type { Duplex } from 'node:stream';
-import type { Accelerator, PublishedPort } from '../../../api/agent-protocol.ts';
+import type { LiveKind } from '../../../api/resources/host.ts';
+import type { Accelerator, LiveMachine, PublishedPort } from '../../../api/agent-protocol.ts';
 import type { Logger } from '../../../base/log.ts';
 import type { HostNetwork } from '../../network/host-network.ts';
 import type { CachedImage } from '../../images/image-cache.ts';
@@ -71,6 +72,32 @@ export interface RunSuspension {
   onChange(listener: (suspended: boolean) => void): void;
 }
 
+/** What the source of a live move is given. */
+export interface RunSend {
+  readonly bytesPerSecondMax?: number | undefined;
+  dial(name: string): Promise<Duplex>;
+  onProgress(seen: { readonly bytes: number; readonly ofBytes: number }): void;
+  assertUnderWay(): void;
+  /** Awaited while the machine stands still, before its memory can be complete elsewhere. */
+  onHandOver(): Promise<void>;
+}
+
+/** Moves of a machine that runs. All throw `DriverError`. */
+export interface RunLive {
+  parts(): Promise<Pick<LiveMachine, 'parts' | 'disks' | 'memoryMiB'>>;
+  /** On the target, of a machine that was started as `incoming`: resolves when it waits. Throws `NotPossible` when it is another machine. */
+  expect(machine: LiveMachine): Promise<void>;
+  /** On the target: resolves when all has arrived, and the machine stands still. */
+  received(signal: AbortSignal): Promise<void>;
+  /** On the source: resolves when all was sent, and the machine stands still. After an error `settle` is to be called. */
+  send(call: RunSend, signal: AbortSignal): Promise<void>;
+  /**
+   * On the source: ends what is left of a move that failed, and lets the machine run on. False: its memory may be complete elsewhere, and it
+   * stands still; unless the move is `over`.
+   */
+  settle(over: boolean): Promise<boolean>;
+}
+
 /** One run of one machine, from its start or its adoption to its end. */
 export interface Run {
   /** What it was found by, kept in the record. */
@@ -104,6 +131,7 @@ export interface Run {
   readonly suspension?: RunSuspension;
   /** Present where the hypervisor has them. */
   readonly volumes?: RunVolumes;
+  readonly live?: RunLive;
   /** Lets go; it runs on. */
   detach(): void;
 }
@@ -147,6 +175,11 @@ export interface Hypervisor {
   readonly suspends?: true;
   /** Disks of its machines are files that mean the same on another host. */
   readonly migrates?: true;
+  /** Its machines can move while they run. `socketOf`: where one that waits listens for a disk, or for `memory`; below its directory. */
+  readonly live?: {
+    kind(): Promise<LiveKind>;
+    socketOf(machine: Machine, name: string): Promise<string>;
+  };
   /** Its machines can have a disk with a program, and the runner's port. */
   readonly runs?: true;
   /** What guests are connected to, where that is more than a network of the hypervisor's own. */
@@ -169,6 +202,8 @@ export interface Hypervisor {
       readonly accelerator: Accelerator;
       /** Where published ports listen. */
       readonly bindAddress: string;
+      /** It waits for the memory of another machine, and then stands still. */
+      readonly incoming?: boolean;
       readonly onProcess: (process: GuestRecord['process']) => Promise<void>;
     },
   ): Promise<Run>;

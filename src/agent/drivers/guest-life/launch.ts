@@ -193,7 +193,7 @@ async function noteRunning(
   });
 }
 
-async function untilConnected({ clock, hypervisor }: Hands, slot: Slot, run: Run): Promise<void> {
+export async function untilConnected({ clock, hypervisor }: Hands, slot: Slot, run: Run): Promise<void> {
   const limit = new AbortController();
   const end = await Promise.race([
     run.connected.then(() => 'connected' as const),

@@ -77,6 +77,7 @@ export function asGuest(record: GuestRecord, progress: string | undefined): Gues
     ...(record.accelerator === undefined ? {} : { accelerator: record.accelerator }),
     ...(record.imageDigest === undefined ? {} : { imageDigest: record.imageDigest }),
     ...(record.resized === undefined ? {} : { resized: record.resized }),
+    ...(record.handedOver === undefined || isOver(record.state) ? {} : { handedOver: record.handedOver }),
     ...(record.startedAtMs === undefined ? {} : { startedAtMs: record.startedAtMs }),
     ...(progress === undefined || record.state !== 'preparing' ? {} : { progress }),
   };

@@ -112,7 +112,9 @@ async function takeUpFound(
   // Also of one that was being made: what was done for it is not undone, if nobody wants it any more, where nobody knows of it. One that failed has none.
   if (network !== undefined && (record.created || run !== null || record.state === 'preparing'))
     hands.hypervisor.network?.adopt({ instanceId: slot.instanceId, directory, network });
-  if (run !== null) await adopt(hands, slot, { record, run });
+  // What it waited for comes no more: its agent begins again, or removes it.
+  if (record.incoming === true) await run?.end();
+  else if (run !== null) await adopt(hands, slot, { record, run });
   else if (record.created && record.state === 'running' && !(await isBetweenTwo(hands, record))) {
     const end: RunEnd = {
       cause: 'other',
@@ -150,6 +152,13 @@ async function adopt(
   const limit = new AbortController();
   await Promise.race([run.connected, sleep(hands.clock, adoptPatienceMs, limit.signal)]); // one that hangs is watched all the same
   limit.abort();
+  if (record.handedOver === undefined)
+    await run.live?.settle(false).catch((error: unknown) =>
+      hands.log.warn('cannot see whether a guest was being sent', {
+        instance: slot.instanceId,
+        error: describeError(error),
+      }),
+    );
   await noteOpenVolumes(hands, slot, run);
   await slot.console?.check().catch(() => {}); // no console yet: it is looked at again
 }

@@ -44,6 +44,8 @@ export function qemuArguments(
     readonly bindAddress: string;
     /** QEMU may make files in its own folder only, and open no tap. */
     readonly ownUser?: boolean;
+    /** It waits for the memory of another machine, and then stands still until it is told to run. */
+    readonly incoming?: boolean;
   },
 ): string[] {
   const { network } = machine;
@@ -82,6 +84,7 @@ export function qemuArguments(
     ...['-device', `virtio-net-pci,netdev=net0,mac=${card},romfile=`],
     ...['-object', 'rng-random,id=rng0,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=rng0'],
     ...['-device', 'pvpanic'],
+    ...(host.incoming ? ['-incoming', 'defer', '-S'] : []),
     // The last ones, so that the others stand on the bus where they stood without.
     ...(machine.runDisk ? [...runDisk, ...runnerArguments(own)] : []),
     ...(machine.volumes ?? []).flatMap((volume) => [

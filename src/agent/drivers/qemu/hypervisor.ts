@@ -1,7 +1,10 @@
 // QEMU as hypervisor: every machine is a process of its own, which this driver starts, finds and ends itself.
 
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Accelerator } from '../../../api/agent-protocol.ts';
+import type { LiveKind } from '../../../api/resources/host.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import type { Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
@@ -20,6 +23,7 @@ import { consoleSize, punchHole } from '../guest-life/ways-in/console-log.ts';
 import { adoptPublished, connectGuest, refusePorts, startPublished } from '../guest-life/ways-in/guest-link.ts';
 import { qemuArguments, qemuFiles } from './command-line.ts';
 import { createHostLook, type HostLook, type HostLookOptions } from './host-look.ts';
+import { moveSocket } from './live/move-sockets.ts';
 import { asOwnUser, createOwnUsers, type OwnUsers } from './own-user.ts';
 import { findGuestProcess, isGuestProcess, killGuestProcess } from './processes.ts';
 import { adoptRun, launchRun } from './run.ts';
@@ -70,6 +74,10 @@ class QemuHypervisor implements Hypervisor {
   readonly suspends = true;
   readonly runs = true;
   readonly migrates = true;
+  readonly live: NonNullable<Hypervisor['live']> = {
+    kind: () => this.#liveKind(),
+    socketOf: async ({ directory }, name) => join(await socketFolder(directory), moveSocket(name)),
+  };
   readonly network?: HostNetwork;
   readonly fallBack?: NonNullable<HostLook['fallBack']>;
   readonly #options: QemuOptions;
@@ -111,6 +119,12 @@ class QemuHypervisor implements Hypervisor {
     return { ...seen, reason: seen.reason === undefined ? reason : `${seen.reason}; ${reason}` };
   }
 
+  async #liveKind(): Promise<LiveKind> {
+    const { version = 'unknown', accelerator } = await this.#hostLook.fingerprint();
+    const cpu = accelerator === 'kvm' ? `host ${await processorDigest()}` : 'max (TCG)';
+    return { machine: `pc of QEMU ${version}`, cpu, network: this.network?.kind ?? 'user' };
+  }
+
   chosenAccelerator(): Promise<Accelerator> {
     return this.#hostLook.chosenAccelerator();
   }
@@ -133,7 +147,7 @@ class QemuHypervisor implements Hypervisor {
 
   async start(
     machine: Machine,
-    { accelerator, bindAddress, onProcess }: Parameters<Hypervisor['start']>[1],
+    { accelerator, bindAddress, incoming = false, onProcess }: Parameters<Hypervisor['start']>[1],
   ): Promise<Run> {
     const { record } = machine;
     await connectGuest(this.network, machine);
@@ -141,7 +155,7 @@ class QemuHypervisor implements Hypervisor {
     const ownUser = user !== undefined;
     const call = {
       program: this.#program,
-      arguments: qemuArguments(record, { accelerator, bindAddress, ownUser }),
+      arguments: qemuArguments(record, { accelerator, bindAddress, ownUser, incoming }),
     };
     const hostPorts = publishedPorts(record) ?? [];
     const tap = record.network === undefined ? {} : { tap: record.network.tap };
@@ -232,6 +246,13 @@ class QemuHypervisor implements Hypervisor {
     this.#trimmedAtBytes.set(directory, sizeBytes);
     await punchHole(this.#clock, path, sizeBytes - stderrBytesKept);
   }
+}
+
+/** Equal for processors that are alike in every feature: under KVM guests see the processor of their host. */
+async function processorDigest(): Promise<string> {
+  const [first = ''] = (await readFile('/proc/cpuinfo', 'utf8')).split('\n\n', 1);
+  const said = first.split('\n').filter((line) => /^(vendor_id|cpu family|model|stepping|flags)\b/.test(line));
+  return createHash('sha256').update(said.join('\n')).digest('hex').slice(0, 16);
 }
 
 /** The ports that QEMU itself publishes; undefined: the guest is not on QEMU's user network. */

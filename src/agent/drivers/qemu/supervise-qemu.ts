@@ -15,13 +15,14 @@ import { socketFolder } from '../../host/guest-user.ts';
 import { isAlive, type ProcessIdentity } from '../../host/processes.ts';
 import type { GuestVolume } from '../driver.ts';
 import { type DiskSession, type DiskWatch, watchDisk } from '../guest-life/disk/disk-trouble.ts';
-import type { GuestEnd, Run, RunEnd, Trouble } from '../guest-life/hypervisor.ts';
+import type { GuestEnd, Run, RunEnd, RunLive, Trouble } from '../guest-life/hypervisor.ts';
 import { type Standing, withWords } from '../guest-life/standing.ts';
 import { Troubles } from '../guest-life/troubles.ts';
 import { type SuspensionWatch, watchSuspension } from '../guest-life/watch-suspension.ts';
 import { tailText } from '../guest-life/ways-in/console-log.ts';
 import { createForwards, type Forwards } from '../guest-life/ways-in/forwards.ts';
 import { askStanding, describeQemu, hasNoRoom } from './ask-qemu.ts';
+import { createLiveRun } from './live/live-run.ts';
 import { qemuFiles } from './command-line.ts';
 import { complaints } from './complaints.ts';
 import { killGuestProcess } from './processes.ts';
@@ -51,6 +52,8 @@ interface QemuProcess {
   readonly left?: readonly number[] | undefined;
 }
 
+/** Milliseconds. */
+const announcements = { initial: 50, max: 550, rounds: 5, step: 100 };
 const qmpTimeoutMs = 5000;
 const quitGraceMs = 2000;
 export const killGraceMs = 10_000;
@@ -67,6 +70,7 @@ class QemuSupervision {
   readonly #volumes: QemuVolumes;
   readonly #disk: DiskWatch;
   readonly #suspension: SuspensionWatch;
+  readonly #live: RunLive;
   readonly #troubles = new Troubles();
   readonly #detached = new AbortController();
   /** Aborts when the supervision ends, for whatever reason. */
@@ -103,9 +107,23 @@ class QemuSupervision {
       look: async () => (await this.#see(this.#session())).guest === 'suspended',
       suspend: async () => void (await this.#session().execute('stop')),
       // Continues only what a request suspended: a guest that waits for room on its disk continues when there is room.
-      resume: async () => void (await this.#session().execute('cont')),
+      resume: async () => {
+        await this.#session().execute('cont');
+        // Of a guest that has moved here, switches learn where it is. QEMU may refuse: then they learn it from what the guest sends.
+        await this.#session()
+          .execute('announce-self', announcements)
+          .catch(() => {});
+      },
       what: `QEMU (pid ${hypervisor.pid})`,
       log,
+    });
+    this.#live = createLiveRun({
+      ...{ directory, clock, uuid: options.uuid },
+      session: () => this.#session(),
+      look: async () => {
+        const { guest } = await this.#see(this.#session());
+        if (guest !== 'ended' && guest !== 'halted') this.#suspension.seen(guest === 'suspended');
+      },
     });
     this.#ended = this.#supervise();
     const over = (): void => this.#finish();
@@ -126,6 +144,7 @@ class QemuSupervision {
       reach: this.#forwards.reach,
       suspension: this.#suspension,
       volumes: this.#volumes,
+      live: this.#live,
       powerDown: () => this.#powerDown(),
       detach: () => this.#detach(),
     };

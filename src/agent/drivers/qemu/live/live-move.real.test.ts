@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { untilGuest } from '../../conformance.ts';
+import type { Driver, GuestLiveMigration, LiveSend } from '../../driver.ts';
+import { makeQemuTestHost, type QemuTestHost, testSpec } from '../test-host.ts';
+
+const never = new AbortController().signal;
+const spec = testSpec();
+const id = spec.instanceId;
+const there = { ...spec, incarnation: 2, diskIncarnation: 1 };
+const move = { id: `mig_${'0'.repeat(26)}`, revision: 7 };
+let hosts: readonly [QemuTestHost, QemuTestHost];
+let source: Driver;
+let target: Driver;
+
+beforeEach(async () => {
+  hosts = [await makeQemuTestHost(), await makeQemuTestHost()];
+  [source, target] = [hosts[0].open(), hosts[1].open()];
+  await source.recover();
+  await target.recover();
+  await source.create(spec, never);
+  await untilGuest(source, id, (each) => each?.ready === true);
+});
+afterEach(async () => {
+  for (const driver of [source, target]) {
+    await driver.remove(id);
+    await driver.close();
+  }
+  for (const host of hosts) await host.dispose();
+});
+
+function live(driver: Driver): GuestLiveMigration {
+  if (driver.live === undefined) throw new Error('its guests cannot move while they run');
+  return driver.live;
+}
+
+const guest = (driver: Driver) => driver.guests().find(({ instanceId }) => instanceId === id);
+const call = (change: Partial<LiveSend> = {}): LiveSend => ({
+  move,
+  dial: (name) => live(target).connect(id, name),
+  onProgress() {},
+  assertUnderWay() {},
+  ...change,
+});
+async function sendIt(): Promise<void> {
+  await live(target).expect(there, await live(source).describe(id), never);
+  await Promise.all([live(source).send(id, call(), never), live(target).received(id, never)]);
+}
+/** Only a guest that runs hears its power button. */
+async function runs(driver: Driver): Promise<void> {
+  await driver.stop(id, 30_000);
+  expect(guest(driver)).toMatchObject({ state: 'stopped' });
+  expect(guest(driver)?.reason).toBeUndefined();
+}
+
+it('arrives with its memory, stands still on both hosts, and runs where it is told to', async () => {
+  await sendIt();
+  expect(guest(source)).toMatchObject({ state: 'running', handedOver: move });
+  expect(guest(target)).toMatchObject({ state: 'suspended', incarnation: 2, ready: true });
+  await source.close();
+  await target.close();
+  await hosts[0].untilStatus(id, 'postmigrate');
+  await hosts[1].untilStatus(id, 'paused');
+
+  // The next agents find both as they are.
+  [source, target] = [hosts[0].open(), hosts[1].open()];
+  await source.recover();
+  await target.recover();
+  expect(guest(source)).toMatchObject({ state: 'running', handedOver: move });
+  expect(guest(target)).toMatchObject({ state: 'suspended' });
+  await source.remove(id);
+  await target.suspension?.resume(id);
+  expect(guest(target)).toMatchObject({ state: 'running' });
+  await runs(target);
+});
+
+it('is taken back when its move has come to nothing', async () => {
+  await sendIt();
+  await target.remove(id);
+  await live(source).takeBack(id);
+  expect(guest(source)?.handedOver).toBeUndefined();
+  await runs(source);
+});
+
+it('runs on where the other machine dies, whatever step the move is at', async () => {
+  await live(target).expect(there, await live(source).describe(id), never);
+  const dying = call({
+    assertUnderWay: () => void hosts[1].kill(id), // at the switchover
+  });
+  const received = live(target).received(id, never);
+  await expect(Promise.all([live(source).send(id, dying, never), received])).rejects.toThrow(/./);
+  await target.remove(id);
+  if (guest(source)?.handedOver !== undefined) await live(source).takeBack(id);
+  await expect(live(source).send(id, call({ dial: () => Promise.reject(new Error('away')) }), never)).rejects.toThrow(
+    /cannot send/,
+  );
+  expect(guest(source)?.handedOver).toBeUndefined();
+  await runs(source);
+});
+
+it('is refused by another machine, with all differences', async () => {
+  const machine = await live(source).describe(id);
+  const other = { ...there, memoryMiB: 2 * spec.memoryMiB, cpus: 2 };
+  await expect(live(target).expect(other, machine, never)).rejects.toMatchObject({
+    code: 'NotPossible',
+    message: expect.stringMatching(/TCG, 1 x max.*memory/),
+  });
+  expect(await hosts[1].runningCopies(id)).toBe(0);
+});
+
+it('does not outlive its agent while it waits', async () => {
+  await live(target).expect(there, await live(source).describe(id), never);
+  expect(guest(target)).toMatchObject({ state: 'preparing' });
+  await target.close();
+  target = hosts[1].open();
+  await target.recover();
+  expect(await hosts[1].runningCopies(id)).toBe(0);
+  expect(guest(target)).toMatchObject({ state: 'preparing' });
+});

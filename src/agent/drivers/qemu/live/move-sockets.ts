@@ -1,0 +1,63 @@
+// The unix sockets by which the QEMU of a guest that moves reaches the other host: QEMU connects, and each connection leads to the machine that
+// waits there. They are in the folder where this QEMU has its other sockets.
+
+import { once } from 'node:events';
+import { chmod, constants, open, rm } from 'node:fs/promises';
+import { createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { joinStreams } from '../../../migration/direct/join-streams.ts';
+
+export interface MoveSockets {
+  /** As QEMU knows it. */
+  pathOf(name: string): string;
+  close(): Promise<void>;
+}
+
+/** Of Linux, for all architectures that Node runs on; Node does not name it. */
+const referenceOnly = 0o10000000;
+
+export const moveSocket = (name: string): string => `move-${name}.sock`;
+
+export async function openMoveSockets(
+  /** `folder`: below the directory, where QEMU has its sockets; empty: there itself. */
+  { directory, folder }: { readonly directory: string; readonly folder: string },
+  names: readonly string[],
+  dial: (name: string) => Promise<Duplex>,
+): Promise<MoveSockets> {
+  const sockets = new Set<Socket>();
+  const servers: Server[] = [];
+  const within = join(directory, folder);
+  const close = async (): Promise<void> => {
+    for (const socket of sockets) socket.destroy();
+    for (const server of servers) server.close();
+    for (const name of names) await rm(join(within, moveSocket(name)), { force: true });
+  };
+  // A socket's path may have 107 bytes only.
+  const opened = await open(within, referenceOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    for (const name of names) {
+      const path = join(within, moveSocket(name));
+      await rm(path, { force: true });
+      const server = createServer((socket) => {
+        sockets.add(socket);
+        socket.on('close', () => sockets.delete(socket));
+        socket.on('error', () => {}); // QEMU sees that it is closed
+        dial(name).then(
+          (other) => joinStreams(socket, other),
+          () => void socket.destroy(),
+        );
+      });
+      server.listen(`/proc/self/fd/${opened.fd}/${moveSocket(name)}`);
+      await once(server, 'listening');
+      servers.push(server);
+      await chmod(path, 0o666); // the folder is closed to all others
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  } finally {
+    await opened.close();
+  }
+  return { pathOf: (name) => join(folder, moveSocket(name)), close };
+}
