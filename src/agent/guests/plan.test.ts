@@ -52,6 +52,24 @@ describe('the plan', () => {
     expect(planFor(desired(want), observed)).toBe(action);
   });
 
+  it('receives a guest again that has arrived while it ran: its arrival may not have been told', () => {
+    expect(planFor(desired('incoming'), { incarnation: 5, state: 'suspended' })).toBe('receive');
+  });
+
+  it.each<[Desired['want'], 'under-way' | 'over', Action]>([
+    ['running', 'under-way', 'none'],
+    ['stopped', 'under-way', 'none'],
+    ['running', 'over', 'take-back'],
+    ['suspended', 'over', 'take-back'],
+    ['stopped', 'over', 'take-back'],
+    ['kept', 'over', 'none'],
+    ['absent', 'under-way', 'remove'],
+    ['absent', 'over', 'remove'],
+  ])('for a guest wanted %s that was handed over by a move that is %s, is %s', (want, handedOver, action) => {
+    const observed: Observed = { incarnation: 5, state: 'running', handedOver, dead: true, otherSize: true };
+    expect(planFor(desired(want), observed)).toBe(action);
+  });
+
   it.each(wants.flatMap((want) => states.map((state) => ({ want, state }))))(
     'removes an older guest first: wanted $want, observed $state',
     ({ want, state }) => expect(planFor(desired(want), { incarnation: 4, state })).toBe('remove'),
