@@ -40,6 +40,29 @@ const besideDrains: readonly FaultKind[] = [
   'partition',
 ];
 
+/** Half of all seeds. */
+const isCalm = (drawn: Scenario): boolean => drawn.stormMs % 2_000 === 0;
+
+function updated(drawn: Scenario): Scenario {
+  const { quota: _quota, ...rest } = drawn;
+  const calm = isCalm(drawn);
+  const kinds = calm ? serverFaults : [...serverFaults, ...hostFaults];
+  return {
+    ...rest,
+    hosts: Array.from({ length: 4 }, () => ({ VCPU: 24, MEMORY_MB: 24_576, DISK_GB: 200 })),
+    tenants: 1,
+    instancesMax: 5,
+    stormMs: 120_000,
+    betweenCallsMsMean: Math.max(300, drawn.betweenCallsMsMean),
+    faults: kinds.map((kind, index) => ({ kind, everyMsMean: 12_000 + 3_000 * index })),
+    unusual: calm ? new Map() : drawn.unusual,
+    limits: {},
+    clocks: [],
+    restored: false,
+    updates: calm ? 'calm' : 'stormy',
+  };
+}
+
 const shapes = {
   /** Hosts are lost and come back; exclusive instances ask for self-stop and for a copy elsewhere. */
   'host-loss': (drawn: Scenario): Scenario => ({
@@ -53,25 +76,7 @@ const shapes = {
     losesHosts: true,
   }),
   /** Workloads are updated all the time, also to what never becomes ready; in every second seed hosts and guests fail as well. */
-  rolling: (drawn: Scenario): Scenario => {
-    const { quota: _quota, ...rest } = drawn;
-    const isCalm = drawn.stormMs % 2_000 === 0;
-    const kinds = isCalm ? serverFaults : [...serverFaults, ...hostFaults];
-    return {
-      ...rest,
-      hosts: Array.from({ length: 4 }, () => ({ VCPU: 24, MEMORY_MB: 24_576, DISK_GB: 200 })),
-      tenants: 1,
-      instancesMax: 5,
-      stormMs: 120_000,
-      betweenCallsMsMean: Math.max(300, drawn.betweenCallsMsMean),
-      faults: kinds.map((kind, index) => ({ kind, everyMsMean: 12_000 + 3_000 * index })),
-      unusual: isCalm ? new Map() : drawn.unusual,
-      limits: {},
-      clocks: [],
-      restored: false,
-      updates: isCalm ? 'calm' : 'stormy',
-    };
-  },
+  rolling: updated,
   /** Instances and their volumes move between hosts that crash, freeze and are cut off, at any step of a move. */
   migrate: (drawn: Scenario): Scenario => ({
     ...drawn,
@@ -81,18 +86,21 @@ const shapes = {
     restored: false,
     moves: true,
   }),
-  /** Hosts are drained while servers, agents and hosts fail. */
-  drain: (drawn: Scenario): Scenario => ({
-    ...drawn,
-    hosts: [...drawn.hosts, ...drawn.hosts, ...drawn.hosts].slice(0, Math.max(3, drawn.hosts.length)),
-    controlPlanes: Math.max(2, drawn.controlPlanes),
-    instancesMax: Math.max(12, drawn.instancesMax),
-    stormMs: 120_000,
-    betweenCallsMsMean: Math.max(200, drawn.betweenCallsMsMean), // thousands of tasks would wait for closed hosts
-    faults: besideDrains.map((kind, index) => ({ kind, everyMsMean: 10_000 + 3_000 * index })),
-    restored: false,
-    drainsHosts: true,
-  }),
+  /** Hosts are drained while servers, agents and hosts fail; in every second seed only servers do, and workloads stay available. */
+  drain: (drawn: Scenario): Scenario =>
+    isCalm(drawn)
+      ? { ...updated(drawn), controlPlanes: Math.max(2, drawn.controlPlanes), drainsHosts: true }
+      : {
+          ...drawn,
+          hosts: [...drawn.hosts, ...drawn.hosts, ...drawn.hosts].slice(0, Math.max(3, drawn.hosts.length)),
+          controlPlanes: Math.max(2, drawn.controlPlanes),
+          instancesMax: Math.max(12, drawn.instancesMax),
+          stormMs: 120_000,
+          betweenCallsMsMean: Math.max(200, drawn.betweenCallsMsMean), // thousands of tasks would wait for closed hosts
+          faults: besideDrains.map((kind, index) => ({ kind, everyMsMean: 10_000 + 3_000 * index })),
+          restored: false,
+          drainsHosts: true,
+        },
 } as const satisfies Record<string, (drawn: Scenario) => Scenario>;
 
 export type ScenarioName = keyof typeof shapes;

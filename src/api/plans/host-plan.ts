@@ -57,7 +57,7 @@ export const PlannedGuest = Type.Object(
     endsAtMs: Type.Optional(Type.Integer({ description: 'when it ends at the latest' })),
     /** Only while the plan is applied. */
     progress: Type.Optional(
-      Type.Enum([...guestProgress], { description: 'left: the deadline was over, and it still runs here' }),
+      Type.Enum([...guestProgress], { description: 'left: the drain has ended, and it is still here' }),
     ),
     message: Type.Optional(Type.String()),
   },

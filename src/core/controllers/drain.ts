@@ -8,6 +8,7 @@ import { ApiError } from '../../api/errors.ts';
 import type { PlannedGuest } from '../../api/plans/host-plan.ts';
 import type { Host } from '../../api/resources/host.ts';
 import type { Instance } from '../../api/resources/instance.ts';
+import { openMigration } from '../migrations/migration-state.ts';
 import { beginMigration } from '../operations/instances/migrate.ts';
 import { deleteInstance, replaceInstance } from '../operations/instance.ts';
 import { planKeptMs } from '../plans/drain.ts';
@@ -132,7 +133,9 @@ function begin(snapshot: Snapshot, guest: PlannedGuest, ctx: Context): Begun {
         ? stopped(snapshot, instance.value, ctx)
         : guest.action === 'move'
           ? moved(snapshot, instance.value, guest, ctx)
-          : evicted(instance);
+          : instance.value.status.warmPool !== undefined
+            ? [] // its warm pool replaces what is on a drained host without being asked
+            : evicted(instance);
     return { guest: { ...guest, progress: 'leaving' }, changes };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
@@ -160,8 +163,12 @@ function moved(
   return beginMigration(snapshot, { project, name, options }, ctx).plan.changes;
 }
 
-/** Its move has come to nothing. */
+/** Its move has come to nothing, or a claim has made an instance of it that no warm pool replaces. */
 function stayed(snapshot: Snapshot, guest: PlannedGuest): PlannedGuest | undefined {
+  if (guest.progress === 'leaving' && guest.reasons.some(({ code }) => code === 'WarmPool')) {
+    if (snapshot.instanceById(guest.id)?.value.status.warmPool !== undefined) return undefined;
+    return { ...guest, progress: 'failed', message: 'it was claimed from its warm pool: plan the drain again' };
+  }
   if (guest.action !== 'move' || guest.progress !== 'leaving') return undefined;
   const migration = snapshot.instanceById(guest.id)?.value.status.migration;
   if (migration?.step !== 'Failed' && migration?.step !== 'Cancelled') return undefined;
@@ -213,13 +220,19 @@ function atDeadline(
   const remaining = guests.filter(({ progress }) => progress === 'waiting' || progress === 'leaving');
   const over = guests.map(
     (guest): PlannedGuest =>
-      remaining.includes(guest) ? { ...guest, progress: 'left', message: 'the deadline was over' } : guest,
+      remaining.includes(guest) ? { ...guest, progress: 'left', message: overdueMessage(snapshot, guest) } : guest,
   );
   const changes =
     entry.value.options.atDeadline === 'stop'
       ? remaining.flatMap((guest) => ended(snapshot, guest, ctx))
       : withoutMarks(snapshot, remaining);
   return end(snapshot, entry, { guests: over, changes }, ctx);
+}
+
+function overdueMessage(snapshot: Snapshot, { id }: PlannedGuest): string {
+  const instance = snapshot.instanceById(id)?.value;
+  const migration = instance && openMigration(instance);
+  return migration ? `the deadline was over; its move to ${migration.to} goes on` : 'the deadline was over';
 }
 
 /** What its workload replaces is deleted, anything else is stopped. */

@@ -5,6 +5,7 @@ import type { ClaimSpec } from '../../api/routes/warm-pools.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { WarmPoolSpec } from '../../api/resources/warm-pool.ts';
 import { claimWarmGuest } from '../operations/warm-pools/claim.ts';
+import { beginDrain, showDrainPlan } from '../operations/plans/host-drain.ts';
 import { createWarmPool, deleteWarmPool, replaceWarmPool } from '../operations/warm-pools/warm-pool.ts';
 import { keys } from '../state/keys.ts';
 import {
@@ -17,8 +18,10 @@ import {
   testInstance,
   testProject,
 } from '../testing.ts';
+import { drain } from './drain.ts';
 import { garbage } from './garbage.ts';
 import { placement } from './placement.ts';
+import { options } from './test-drained-fleet.ts';
 import { warmPool } from './warm-pool.ts';
 
 const key = keys.warmPool('default', 'ci');
@@ -135,6 +138,27 @@ function specOf(spec: Partial<WarmPoolSpec>): WarmPoolSpec {
 }
 
 describe('a warm pool', () => {
+  it('replaces its guests elsewhere when their host is drained, and the plan says so', () => {
+    const scene = new Scene().create({ size: 2 });
+    const { cache, ctx } = scene;
+    const host = scene.guests[0]?.status.host ?? '';
+    const there = scene.guests.filter(({ status }) => status.host === host).length;
+    const input = { host, options };
+    const { plan, shown } = showDrainPlan(cache, input, ctx);
+    expect(shown.guests.map(({ action, reasons: [why] }) => [action, why?.code])).toEqual(
+      Array.from({ length: there }, () => ['replace', 'WarmPool']),
+    );
+    commitPlan(cache, plan);
+    commitPlan(cache, beginDrain(cache, { ...input, hash: shown.hash }, ctx).plan);
+    for (let step = 0; step < 4; step++) {
+      commitPlan(cache, drain.reconcile(cache, keys.hostPlan(host), ctx));
+      scene.settle();
+    }
+    expect(cache.get('hostPlan', keys.hostPlan(host))?.value.phase).toBe('Drained');
+    expect(scene.guests.map(({ status }) => status.host)).not.toContain(host);
+    expect(scene.guests).toHaveLength(2);
+  });
+
   it('keeps as many guests ready as it says, and writes nothing then', () => {
     const scene = new Scene().create();
     expect(scene.guests.map(({ metadata }) => metadata.labels)).toEqual(

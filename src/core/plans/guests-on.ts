@@ -12,7 +12,7 @@ import { type Request, requestOf } from '../scheduler/request.ts';
 import { keys } from '../state/keys.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import { endOf, workloadOf } from './owner.ts';
+import { endOf, warmPoolOf, workloadOf } from './owner.ts';
 
 /** One that needs a place elsewhere. */
 export interface Mover {
@@ -105,6 +105,8 @@ function whenDrained(snapshot: Snapshot, instance: Instance, allocation: Allocat
     const { atMs, ...reason } = end;
     return { action: 'ends', reasons: [reason], ...(atMs === undefined ? {} : { endsAtMs: atMs }) };
   }
+  const pool = warmPoolOf(snapshot, instance);
+  if (pool !== undefined) return replacedByWarmPool(pool);
   const workload = workloadOf(snapshot, instance);
   const obstacles = workload ? obstaclesToReplace(instance, workload) : obstaclesToMigrate(snapshot, instance);
   if (obstacles.length > 0) return { action: options.stopOthers ? 'stop' : 'stays', reasons: obstacles };
@@ -139,6 +141,15 @@ function wayOf(snapshot: Snapshot, instance: Instance, { host, driver }: Allocat
     : { code: 'Cold', message: 'it is stopped, copied and started there' };
 }
 
+function replacedByWarmPool(name: string): Decided {
+  const message = `warm pool ${name} prepares another one, then removes this one`;
+  return {
+    action: 'replace',
+    reasons: [{ code: 'WarmPool', message }],
+    mover: { last: false, elsewhere: 'stays' },
+  };
+}
+
 /** The host never returns. */
 function whenGone(snapshot: Snapshot, instance: Instance): Decided {
   const { spec } = instance;
@@ -148,6 +159,8 @@ function whenGone(snapshot: Snapshot, instance: Instance): Decided {
   const volumes = (spec.volumes ?? []).length > 0;
   if (volumes)
     return { action: 'fails', reasons: [{ code: 'LocalVolume', message: 'its volumes were on this host only' }] };
+  const pool = warmPoolOf(snapshot, instance);
+  if (pool !== undefined) return replacedByWarmPool(pool);
   const end = endOf(snapshot, instance);
   if (end?.code === 'JobAttempt')
     return {

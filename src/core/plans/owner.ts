@@ -18,6 +18,14 @@ export function workloadOf(
   return { name, perHost: workload.spec.perHost === true, paused: workload.spec.paused };
 }
 
+/** The name of the warm pool that prepares another in its place; undefined: none, or it is claimed. */
+export function warmPoolOf(snapshot: Snapshot, { metadata, status }: Instance): string | undefined {
+  if (status.warmPool === undefined) return undefined;
+  const { name, id } = status.warmPool;
+  const pool = snapshot.get('warmPool', keys.warmPool(metadata.project, name))?.value;
+  return pool?.metadata.id === id ? name : undefined;
+}
+
 export interface End {
   readonly code: 'JobAttempt' | 'Expires' | 'Deleting';
   readonly message: string;

@@ -4,6 +4,7 @@ import { ApiError } from '../../../api/errors.ts';
 import { parse } from '../../../api/parse.ts';
 import { DrainOptions, type HostDrain, type HostPlan, type PlannedGuest } from '../../../api/plans/host-plan.ts';
 import { equalJson } from '../../../base/equal-json.ts';
+import { cancelledGuests } from '../../plans/cancelled-guests.ts';
 import { guestsOfPlan, planHost, planKeptMs } from '../../plans/drain.ts';
 import { withoutMarks } from '../../plans/eviction.ts';
 import { differenceOf } from '../../plans/plan-difference.ts';
@@ -144,7 +145,7 @@ export function assertPlan(known: HostDrain | undefined, { host, hash, options, 
     });
 }
 
-/** What is leaving leaves; the rest stays, and the host is open again. */
+/** Moves that have not committed end, and what has left does not return; the host is open again. */
 export function cancelDrain(
   snapshot: Snapshot,
   host: string,
@@ -155,7 +156,11 @@ export function cancelDrain(
   if (!begun && isDraining(record.value)) return opened(record, ctx);
   const entry = drainOf(snapshot, host);
   if (entry.value.phase === 'Cancelled') return { plan: unchanged(entry), ended: shownDrain(entry.value) };
-  const ended: HostPlanRecord = { ...entry.value, phase: 'Cancelled', endedAtMs: ctx.nowMs };
+  // The moves of a drain that has ended belong to the user again.
+  const { guests, changes } = isActive(entry.value)
+    ? cancelledGuests(snapshot, entry.value, ctx)
+    : { guests: entry.value.guests, changes: [] };
+  const ended: HostPlanRecord = { ...entry.value, guests: [...guests], phase: 'Cancelled', endedAtMs: ctx.nowMs };
   const { plan } = opened(record, ctx);
   return {
     plan: {
@@ -163,6 +168,7 @@ export function cancelDrain(
         ...plan.changes,
         { key: entry.key, ifRevision: entry.revision, value: ended },
         ...withoutMarks(snapshot, ended.guests),
+        ...changes,
       ],
     },
     ended: shownDrain(ended),

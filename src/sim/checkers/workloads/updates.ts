@@ -1,4 +1,4 @@
-// Updates where nothing else goes wrong with hosts and guests: a workload removes no copy that is ready when fewer than
+// Updates and drains where nothing else goes wrong with hosts and guests: a workload removes no copy that is ready when fewer than
 // `replicas - maxUnavailable` would be left, and creates none above `replicas + maxSurge`.
 
 import type { Host } from '../../../api/resources/host.ts';
