@@ -83,6 +83,22 @@ class DashboardBrowser {
     });
   }
 
+  /** In light and dark, and on a phone. */
+  async accessibilityFaultsInAllLooks(): Promise<readonly string[]> {
+    const faults: string[] = [];
+    for (const [colorScheme, width] of [
+      ['light', 1280],
+      ['dark', 1280],
+      ['light', 360],
+    ] as const) {
+      await this.page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await this.page.setViewportSize({ width, height: 800 });
+      await this.page.locator(`[data-mantine-color-scheme=${colorScheme}]`).waitFor();
+      for (const fault of await this.accessibilityFaults()) faults.push(`${colorScheme} ${width}: ${fault}`);
+    }
+    return faults;
+  }
+
   /** What axe finds, of those findings that keep people out. */
   async accessibilityFaults(): Promise<readonly string[]> {
     await this.page.evaluate(axe.source);

@@ -10,8 +10,10 @@ import { base, paths } from './paths.ts';
 
 const Fleet = lazy(async () => ({ default: (await import('./pages/fleet/fleet.tsx')).FleetPage }));
 const Pending = lazy(async () => ({ default: (await import('./pages/pending.tsx')).PendingPage }));
+const Plans = lazy(async () => ({ default: (await import('./pages/plans/plans.tsx')).PlansPage }));
 const Instance = lazy(async () => ({ default: (await import('./pages/instance/instance.tsx')).InstancePage }));
 const Host = lazy(async () => ({ default: (await import('./pages/host/host.tsx')).HostPage }));
+const Job = lazy(async () => ({ default: (await import('./pages/jobs/job.tsx')).JobPage }));
 const ResourceList = lazy(async () => ({ default: (await import('./pages/resource/list.tsx')).ListPage }));
 const Create = lazy(async () => ({ default: (await import('./pages/resource/create.tsx')).CreatePage }));
 const ResourceDetail = lazy(async () => ({ default: (await import('./pages/resource/detail.tsx')).DetailPage }));
@@ -31,9 +33,11 @@ function routerFor(who: WhoAmI, onLeft: () => void): ReturnType<typeof createBro
         children: [
           { path: paths.fleet, element: shown(Fleet) },
           { path: paths.pending, element: shown(Pending) },
+          { path: paths.plans, element: shown(() => <Plans who={who} />) },
           { path: '/create/:plural', element: shown(Create) },
           { path: '/instances/:name', element: shown(Instance) },
           { path: '/hosts/:name', element: shown(Host) },
+          { path: '/jobs/:name', element: shown(Job) },
           { path: '/:plural', element: shown(ResourceList) },
           { path: '/:plural/:name', element: shown(ResourceDetail) },
           { path: '*', element: <NotHere /> },

@@ -1,5 +1,6 @@
 // The pages that one can go to, in groups.
 
+import type { AccessResource, Verb } from '../../src/api/access.ts';
 import { type Kind, resourceDefinitions } from '../../src/api/resources/index.ts';
 import type { WhoAmI } from '../../src/api/routes/access.ts';
 import { mayAnywhere } from '../data/may-anywhere.ts';
@@ -9,15 +10,25 @@ export interface Place {
   readonly name: string;
   readonly path: string;
   /** Of what it shows. */
-  readonly kind: Kind;
+  readonly kind: AccessResource;
+  /** One of these is needed; absent: to read it. */
+  readonly verbs?: readonly Verb[];
 }
+
+const reading: readonly Verb[] = ['read', 'read-placement'];
 
 const listOf = (kind: Kind): Place => ({ name: titleOf(kind), path: paths.list(kind), kind });
 
 const all: readonly { readonly title: string; readonly items: readonly Place[] }[] = [
   {
     title: 'Fleet',
-    items: [{ name: 'Overview', path: paths.fleet, kind: 'host' }, listOf('host'), listOf('pool'), listOf('inventory')],
+    items: [
+      { name: 'Overview', path: paths.fleet, kind: 'host' },
+      listOf('host'),
+      listOf('pool'),
+      listOf('inventory'),
+      { name: 'Plans', path: paths.plans, kind: 'host', verbs: ['drain'] },
+    ],
   },
   {
     title: 'Work',
@@ -51,7 +62,7 @@ export function placesFor(who: WhoAmI): typeof all {
   return all
     .map(({ title, items }) => ({
       title,
-      items: items.filter(({ kind }) => mayAnywhere(who, kind, 'read', 'read-placement')),
+      items: items.filter(({ kind, verbs = reading }) => mayAnywhere(who, kind, ...verbs)),
     }))
     .filter(({ items }) => items.length > 0);
 }

@@ -19,11 +19,15 @@ const moods: Readonly<Record<string, Mood>> = {
   Stopping: 'busy',
   Draining: 'busy',
   Updating: 'busy',
+  Placing: 'busy',
+  Booting: 'busy',
+  Finishing: 'busy',
   Failed: 'bad',
   NotReady: 'bad',
   Down: 'bad',
   Unknown: 'bad',
   Warning: 'bad',
+  TimedOut: 'bad',
 };
 
 /** White text on each has a contrast of 6 or more. */

@@ -1,19 +1,18 @@
 // One host: its state, what it has and how much of that is claimed, what it holds.
 
-import { Alert, Button, Group, Stack, Tabs } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
+import { Group, Stack, Tabs } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useParams, useSearchParams } from 'react-router';
 import type { Host } from '../../../src/api/resources/host.ts';
 import { hostStateName } from '../../../src/api/resources/host-state.ts';
 import { client } from '../../data/client.ts';
 import { useMay } from '../../data/may.ts';
-import { errorText } from '../../data/session.ts';
 import { useList } from '../../data/use-list.ts';
+import { type Action, Actions } from '../../parts/actions.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Loading, StandingBanner } from '../../parts/standing.tsx';
 import { StateBadge } from '../../parts/state-badge.tsx';
-import { Text } from '../../parts/text.tsx';
+import { PlanLink } from '../plans/plan-link.tsx';
 import { isNamed, ResourceTabs } from '../resource/detail.tsx';
 import { HostFacts } from './facts.tsx';
 import { Held } from './held.tsx';
@@ -25,7 +24,7 @@ export function HostPage(): ReactNode {
   const [search, setSearch] = useSearchParams();
   const found = items.find(({ metadata }) => isNamed(metadata, { name, project: undefined }));
   return (
-    <Page title={`Host ${name}`} command={`berth host show ${name}`} actions={found && <Pause host={found} />}>
+    <Page title={`Host ${name}`} command={`berth host show ${name}`} actions={found && <HostActions host={found} />}>
       <StandingBanner standing={standing} retry={retry} />
       {standing.state === 'loading' ? <Loading label={`Loading host ${name}`} /> : null}
       {found === undefined && standing.state === 'live'
@@ -65,33 +64,29 @@ export function HostPage(): ReactNode {
   );
 }
 
+function HostActions({ host }: { readonly host: Host }): ReactNode {
+  const { name } = host.metadata;
+  const mayDrain = useMay('drain', 'host');
+  const mayDelete = useMay('delete', 'host');
+  return (
+    <Group gap="xs">
+      <Pause host={host} />
+      {mayDrain ? <PlanLink verb="drain" answers={{ host: name }} /> : null}
+      {mayDelete ? <PlanLink verb="evacuate" answers={{ host: name }} /> : null}
+    </Group>
+  );
+}
+
 /** Nothing new is placed on a paused host; what runs there stays. */
 function Pause({ host: { metadata, spec } }: { readonly host: Host }): ReactNode {
   const may = useMay('drain', 'host');
-  const pause = useMutation({
-    mutationFn: (paused: boolean) =>
-      client.replace('host', metadata.name, {
-        metadata: { labels: metadata.labels, revision: metadata.revision },
-        spec: { ...spec, paused },
-      }),
-  });
   if (!may) return null;
-  return (
-    <Group gap="xs">
-      <Button
-        size="xs"
-        variant="default"
-        loading={pause.isPending}
-        title={spec.paused ? 'Place new instances here again' : 'Place nothing new here; what runs stays'}
-        onClick={() => pause.mutate(!spec.paused)}
-      >
-        {spec.paused ? 'Resume' : 'Pause'}
-      </Button>
-      {pause.error ? (
-        <Alert color="red" role="alert" p="xs">
-          <Text>{errorText(pause.error)}</Text>
-        </Alert>
-      ) : null}
-    </Group>
-  );
+  const { name, labels, revision } = metadata;
+  const action: Action = {
+    name: spec.paused ? 'Resume' : 'Pause',
+    command: `berth host ${spec.paused ? 'resume' : 'pause'} ${name}`,
+    run: () =>
+      client.replace('host', name, { metadata: { labels, revision }, spec: { ...spec, paused: !spec.paused } }),
+  };
+  return <Actions actions={[action]} />;
 }

@@ -7,7 +7,15 @@ import { PageLink } from '../../parts/link.tsx';
 import { StateBadge } from '../../parts/state-badge.tsx';
 import type { Column } from '../../parts/table.tsx';
 import { Text, visibleText } from '../../parts/text.tsx';
+import { spanText } from '../../parts/units.ts';
 import { paths } from '../../paths.ts';
+import { labelOf, ranMs } from '../jobs/job-state.ts';
+
+/** Of a job that has ended: one that runs is not drawn again each second for it. */
+function ranText(job: ResourceByKind['job']): string {
+  const { endedAtMs } = job.status;
+  return endedAtMs === undefined ? '–' : spanText(ranMs(job, endedAtMs) ?? 0);
+}
 
 type Columns<K extends Kind> = readonly Column<ResourceByKind[K]>[];
 
@@ -26,7 +34,12 @@ const columnsByKind: { readonly [K in Kind]?: Columns<K> } = {
     { name: 'Pool', width: '1fr', show: ({ spec }) => spec.pool ?? 'default' },
     { name: 'Address', width: '9rem', show: ({ status }) => <Text>{status.address ?? '–'}</Text> },
   ],
-  job: [{ name: 'State', width: '8rem', show: ({ status }) => <StateBadge state={status.phase} /> }],
+  job: [
+    { name: 'State', width: '8rem', show: ({ status }) => <StateBadge state={status.phase} /> },
+    { name: 'Runs on', width: '1fr', show: (job) => <Text>{labelOf(job)}</Text> },
+    { name: 'Attempt', width: '5rem', show: ({ status }) => status.attempt },
+    { name: 'Ran for', width: '6rem', show: (job) => ranText(job) },
+  ],
   image: [{ name: 'Source', width: '2fr', show: ({ spec }) => <Text>{String(spec.source ?? '–')}</Text> }],
   event: [
     { name: 'Reason', width: '10rem', show: ({ spec }) => <Text>{spec.reason}</Text> },

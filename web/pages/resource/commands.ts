@@ -2,9 +2,14 @@
 
 import type { Kind } from '../../../src/api/resources/index.ts';
 
+/** ` --project NAME`, where it is needed. */
+export function projectFlag(project: string | undefined): string {
+  return project && project !== 'default' ? ` --project ${project}` : '';
+}
+
 /** The list; with a name, one of them. */
 export function commandOf(kind: Kind, one?: { readonly name: string; readonly project?: string | undefined }): string {
-  const project = one?.project && one.project !== 'default' ? ` --project ${one.project}` : '';
   if (one === undefined) return kind === 'instance' ? 'berth ps' : `berth get ${kind}`;
+  const project = projectFlag(one.project);
   return kind === 'instance' ? `berth show ${one.name}${project}` : `berth get ${kind} ${one.name}${project} -o yaml`;
 }

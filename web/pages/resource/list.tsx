@@ -1,7 +1,7 @@
 // The list of any kind: live, filtered by what stands in the address, of any length.
 
 import { Button, Group, Text as Words, TextInput } from '@mantine/core';
-import { type ReactNode, useMemo, useRef } from 'react';
+import { lazy, type ReactNode, Suspense, useMemo, useRef } from 'react';
 import { Link, useParams, useSearchParams } from 'react-router';
 import { type Kind, resourceDefinitions } from '../../../src/api/resources/index.ts';
 import { useMay } from '../../data/may.ts';
@@ -19,6 +19,8 @@ import { columnsOf } from './columns.tsx';
 import { commandOf } from './commands.ts';
 import { matches } from './filter.ts';
 
+const DurationsChart = lazy(async () => ({ default: (await import('../jobs/durations-chart.tsx')).DurationsChart }));
+
 export function ListPage(): ReactNode {
   const { plural } = useParams();
   const kind = kindOfPlural(plural);
@@ -32,6 +34,8 @@ function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
   const { items, standing, revision, retry } = useList(kind);
   const [search, setSearch] = useSearchParams();
   const filter = search.get('q') ?? '';
+  const setParameter = (name: string, value: string): void =>
+    setSearch((before) => withParameter(before, name, value), { replace: true });
   const field = useRef<HTMLInputElement>(null);
   useKeys({ '/': () => field.current?.focus() });
   const nowMs = useNow(10_000);
@@ -43,15 +47,19 @@ function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
   return (
     <Page title={titleOf(kind)} command={commandOf(kind)} actions={<New kind={kind} />}>
       <StandingBanner standing={standing} retry={retry} />
+      {kind === 'job' ? (
+        <DurationsSwitch
+          shown={search.get('show') === 'durations'}
+          onShown={(shown) => setParameter('show', shown ? 'durations' : '')}
+        />
+      ) : null}
       <Group justify="space-between" align="end">
         <TextInput
           ref={field}
           label="Filter"
           placeholder="name, project=web, tier=db"
           value={filter}
-          onChange={(event) =>
-            setSearch(event.currentTarget.value === '' ? {} : { q: event.currentTarget.value }, { replace: true })
-          }
+          onChange={(event) => setParameter('q', event.currentTarget.value)}
           w={320}
           maw="100%"
         />
@@ -75,6 +83,37 @@ function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
       )}
     </Page>
   );
+}
+
+/** Charts are loaded when they are opened. */
+function DurationsSwitch({
+  shown,
+  onShown,
+}: {
+  readonly shown: boolean;
+  readonly onShown: (shown: boolean) => void;
+}): ReactNode {
+  return (
+    <>
+      <Group>
+        <Button size="xs" variant="default" aria-expanded={shown} onClick={() => onShown(!shown)}>
+          {shown ? 'Hide durations' : 'Show durations'}
+        </Button>
+      </Group>
+      {shown ? (
+        <Suspense fallback={<Loading label="Loading the durations" />}>
+          <DurationsChart />
+        </Suspense>
+      ) : null}
+    </>
+  );
+}
+
+function withParameter(search: URLSearchParams, name: string, value: string): URLSearchParams {
+  const after = new URLSearchParams(search);
+  if (value === '') after.delete(name);
+  else after.set(name, value);
+  return after;
 }
 
 function New({ kind }: { readonly kind: Kind }): ReactNode {

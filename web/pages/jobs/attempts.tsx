@@ -1,0 +1,73 @@
+// The attempts of a job: where each ran, how it ended, what it left.
+
+import { Anchor, Table, Text as Words, Title } from '@mantine/core';
+import type { ReactNode } from 'react';
+import type { Job } from '../../../src/api/resources/job.ts';
+import { PageLink } from '../../parts/link.tsx';
+import { useNow } from '../../parts/standing.tsx';
+import { Text } from '../../parts/text.tsx';
+import { exactTime, spanText } from '../../parts/units.ts';
+import { WideTable } from '../../parts/wide-table.tsx';
+import { paths } from '../../paths.ts';
+import { attemptText, bytesText } from './job-state.ts';
+
+export function Attempts({ job, mayLogs }: { readonly job: Job; readonly mayLogs: boolean }): ReactNode {
+  const nowMs = useNow(1_000);
+  const { metadata, status } = job;
+  const { project } = metadata;
+  if (status.attempts.length === 0) return <Words>There is no attempt yet.</Words>;
+  const logOf = (number: number): string => `${paths.one('job', metadata)}&tab=log&attempt=${number}`;
+  return (
+    <>
+      <Title order={2} size="h4">
+        Attempts
+      </Title>
+      <WideTable
+        label="Attempts"
+        columns={['#', 'Instance', 'Host', 'Outcome', 'Began', 'Took', 'Log', 'Artifacts']}
+        minWidth={760}
+      >
+        {status.attempts.map((attempt) => {
+          const { number, instance, host, createdAtMs, startedAtMs, endedAtMs, logBytes, artifactsBytes } = attempt;
+          return (
+            <Table.Tr key={number}>
+              <Table.Td>{number}</Table.Td>
+              <Table.Td>
+                <PageLink to={paths.one('instance', { name: instance, project })}>{instance}</PageLink>
+              </Table.Td>
+              <Table.Td>
+                {host === undefined ? '–' : <PageLink to={paths.one('host', { name: host })}>{host}</PageLink>}
+              </Table.Td>
+              <Table.Td>
+                <Text>{attemptText(attempt)}</Text>
+              </Table.Td>
+              <Table.Td title={exactTime(createdAtMs)}>{exactTime(startedAtMs ?? createdAtMs)}</Table.Td>
+              <Table.Td>{spanText((endedAtMs ?? nowMs) - (startedAtMs ?? createdAtMs))}</Table.Td>
+              <Table.Td>
+                {mayLogs ? <PageLink to={logOf(number)}>{logText(logBytes)}</PageLink> : logText(logBytes)}
+              </Table.Td>
+              <Table.Td>
+                {artifactsBytes === undefined || artifactsBytes === 0 ? (
+                  '–'
+                ) : mayLogs ? (
+                  <Anchor
+                    href={`/v1/jobs/${encodeURIComponent(metadata.name)}/artifacts?project=${encodeURIComponent(project)}&attempt=${number}`}
+                    download={`${metadata.name}-${number}.tar`}
+                  >
+                    {bytesText(artifactsBytes)} as tar
+                  </Anchor>
+                ) : (
+                  bytesText(artifactsBytes)
+                )}
+              </Table.Td>
+            </Table.Tr>
+          );
+        })}
+      </WideTable>
+    </>
+  );
+}
+
+function logText(bytes: number | undefined): string {
+  return bytes === undefined ? 'log' : `log, ${bytesText(bytes)}`;
+}

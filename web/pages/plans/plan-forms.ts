@@ -1,0 +1,198 @@
+// What each plan asks for. The answers stand in the address, and the berth command is made of them. Pure.
+
+import type { Verb, AccessResource } from '../../../src/api/access.ts';
+import { projectFlag } from '../resource/commands.ts';
+
+export const planVerbs = ['drain', 'evacuate', 'rebalance', 'migrate', 'resize', 'scale', 'undo', 'remove'] as const;
+export type PlanVerb = (typeof planVerbs)[number];
+
+interface FieldShape {
+  readonly name: string;
+  readonly label: string;
+  /** Of the berth command; absent: an argument without a name. */
+  readonly flag?: string;
+  readonly required?: boolean;
+}
+
+export type Field = FieldShape &
+  (
+    | { readonly type: 'text' }
+    | { readonly type: 'number'; readonly default?: number; readonly unit?: string; readonly min: number }
+    | { readonly type: 'switch' }
+    | { readonly type: 'choice'; readonly choices: readonly string[]; readonly default: string }
+  );
+
+export interface PlanForm {
+  readonly title: string;
+  readonly what: string;
+  readonly command: string;
+  readonly fields: readonly Field[];
+  /** Names of fields: one of them at least has an answer. */
+  readonly oneOf?: readonly string[];
+  readonly needs: { readonly verb: Verb; readonly resource: AccessResource };
+}
+
+const host = { name: 'host', label: 'Host', type: 'text', required: true } as const;
+const instance = { name: 'instance', label: 'Instance', type: 'text', required: true } as const;
+const workload = { name: 'workload', label: 'Workload', type: 'text', required: true } as const;
+const project = { name: 'project', label: 'Project', type: 'text' } as const;
+const movesMax = (count: number) =>
+  ({
+    name: 'movesMax',
+    label: 'Moves at a time',
+    type: 'number',
+    default: count,
+    min: 1,
+    flag: '--moves-max',
+  }) as const;
+
+export const planForms: Readonly<Record<PlanVerb, PlanForm>> = {
+  drain: {
+    title: 'Drain',
+    what: 'Empty a host: what runs there moves, ends or stays, and nothing new is placed there.',
+    command: 'berth host drain',
+    needs: { verb: 'drain', resource: 'host' },
+    fields: [
+      host,
+      movesMax(2),
+      { name: 'deadline', label: 'Deadline', type: 'number', default: 60, unit: 'm', min: 1, flag: '--deadline' },
+      {
+        name: 'atDeadline',
+        label: 'What still runs then',
+        type: 'choice',
+        choices: ['leave', 'stop'],
+        default: 'leave',
+        flag: '--at-deadline',
+      },
+      { name: 'stopOthers', label: 'Stop what cannot move', type: 'switch', flag: '--stop-others' },
+      { name: 'thenOpen', label: 'Open the host again afterwards', type: 'switch', flag: '--then-open' },
+    ],
+  },
+  evacuate: {
+    title: 'Evacuate',
+    what: 'Give up a host that never returns: it is removed, with everything that was on it only.',
+    command: 'berth host evacuate',
+    needs: { verb: 'delete', resource: 'host' },
+    fields: [host],
+  },
+  rebalance: {
+    title: 'Rebalance',
+    what: 'Empty hosts that are little used, by moving copies of workloads to others.',
+    command: 'berth rebalance',
+    needs: { verb: 'drain', resource: 'host' },
+    fields: [
+      { name: 'pool', label: 'Pool', type: 'text', flag: '--pool' },
+      { name: 'budget', label: 'Moves in one plan', type: 'number', default: 20, min: 1, flag: '--budget' },
+      { name: 'threshold', label: 'Threshold, %', type: 'number', default: 50, min: 1, flag: '--threshold' },
+      movesMax(4),
+      { name: 'coolDown', label: 'Cool-down', type: 'number', default: 60, unit: 'm', min: 0, flag: '--cool-down' },
+    ],
+  },
+  migrate: {
+    title: 'Move',
+    what: 'Move an instance to another host.',
+    command: 'berth migrate',
+    needs: { verb: 'drain', resource: 'host' },
+    fields: [
+      instance,
+      project,
+      { name: 'to', label: 'To host', type: 'text', flag: '--to' },
+      { name: 'bandwidth', label: 'Bandwidth', type: 'number', unit: 'MiB', min: 1, flag: '--bandwidth' },
+    ],
+  },
+  resize: {
+    title: 'Resize',
+    what: 'Give an instance other CPUs, memory or a larger disk. One that runs is stopped, and starts again.',
+    command: 'berth resize',
+    needs: { verb: 'update', resource: 'instance' },
+    oneOf: ['cpus', 'memory', 'disk', 'size'],
+    fields: [
+      instance,
+      project,
+      { name: 'cpus', label: 'CPUs', type: 'number', min: 1, flag: '--cpus' },
+      { name: 'memory', label: 'Memory', type: 'number', unit: 'MiB', min: 1, flag: '--memory' },
+      { name: 'disk', label: 'Disk', type: 'number', unit: 'GiB', min: 1, flag: '--disk' },
+      { name: 'size', label: 'Size', type: 'text', flag: '--size' },
+    ],
+  },
+  scale: {
+    title: 'Scale',
+    what: 'Change how many copies of a workload are wanted. The copies that go are named.',
+    command: 'berth workload scale',
+    needs: { verb: 'update', resource: 'workload' },
+    fields: [workload, project, { name: 'replicas', label: 'Copies', type: 'number', min: 0, required: true }],
+  },
+  undo: {
+    title: 'Undo',
+    what: 'Go back to a former template of a workload, in a rolling update.',
+    command: 'berth workload undo',
+    needs: { verb: 'update', resource: 'workload' },
+    fields: [workload, project, { name: 'to', label: 'Revision', type: 'number', min: 1, flag: '--to' }],
+  },
+  remove: {
+    title: 'Remove',
+    what: 'Remove a pool, an image, a size or a group that is in use: what uses it is shown first.',
+    command: 'berth',
+    needs: { verb: 'delete', resource: 'pool' },
+    fields: [
+      { name: 'kind', label: 'Kind', type: 'choice', choices: ['pool', 'image', 'size', 'group'], default: 'pool' },
+      { name: 'name', label: 'Name', type: 'text', required: true },
+      project,
+    ],
+  },
+};
+
+export type Answers = Readonly<Record<string, string>>;
+
+/** Of the parameters of an address, those that the form asks for and that differ from its defaults. */
+export function answersOf({ fields }: PlanForm, search: URLSearchParams): Answers {
+  const given = fields.flatMap((field) => {
+    const value = search.get(field.name)?.trim() ?? '';
+    return value === '' || value === defaultOf(field) ? [] : [[field.name, value]];
+  });
+  return Object.fromEntries(given) as Answers; // pairs of strings
+}
+
+export function defaultOf(field: Field): string {
+  if (field.type === 'switch' || field.type === 'text') return '';
+  return field.default === undefined ? '' : String(field.default);
+}
+
+/** What is missing or is no number; undefined: the form is complete. */
+export function faultOf({ fields, oneOf }: PlanForm, answers: Answers): string | undefined {
+  for (const field of fields) {
+    const value = answers[field.name];
+    if (field.required && value === undefined) return `${field.label} is missing`;
+    if (
+      field.type === 'number' &&
+      value !== undefined &&
+      !(Number.isInteger(Number(value)) && Number(value) >= field.min)
+    )
+      return `${field.label} must be an integer of at least ${field.min}`;
+  }
+  if (oneOf?.every((name) => answers[name] === undefined)) {
+    const labels = fields.filter(({ name }) => oneOf.includes(name)).map(({ label }) => label);
+    return `one of these is needed: ${labels.join(', ')}`;
+  }
+  return undefined;
+}
+
+export function numberOf(answers: Answers, name: string): number | undefined {
+  const value = answers[name];
+  return value === undefined ? undefined : Number(value);
+}
+
+/** With a hash: the command that applies the plan. */
+export function planCommand(verb: PlanVerb, answers: Answers, hash?: string): string {
+  const { command, fields } = planForms[verb];
+  const words = fields.flatMap((field) => {
+    const value = answers[field.name];
+    if (field.name === 'kind') return [value ?? defaultOf(field), 'rm'];
+    if (value === undefined || field.name === 'project') return [];
+    const shown = `${value}${'unit' in field ? (field.unit ?? '') : ''}`;
+    return field.flag === undefined ? [shown] : field.type === 'switch' ? [field.flag] : [`${field.flag} ${shown}`];
+  });
+  const dry = verb === 'scale' || verb === 'remove' ? ['--dry-run'] : [];
+  const apply = hash === undefined ? dry : hash === '' ? [] : [`--apply ${hash}`];
+  return `${[command, ...words, ...apply].join(' ')}${projectFlag(answers['project'])}`;
+}

@@ -1,0 +1,108 @@
+import { expect, it } from 'vitest';
+import type { HostPlan, PlannedGuest } from '../../../src/api/plans/host-plan.ts';
+import type { WorkloadRevisionView } from '../../../src/api/routes/workloads.ts';
+import { hostPlanShown, rebalanceShown, removalShown, resizeShown, scaleShown, undoShown } from './shown-plan.ts';
+
+const guest = (name: string, action: PlannedGuest['action'], target?: string): PlannedGuest => ({
+  kind: 'instance',
+  id: name,
+  project: 'default',
+  name,
+  generation: 1,
+  incarnation: 1,
+  action,
+  ...(target === undefined ? {} : { target }),
+  reasons: [{ code: 'X', message: `because ${name}` }],
+  amounts: { VCPU: 1, MEMORY_MB: 2048 },
+});
+
+it('shows what a drain leaves, and whether a host may be lost before and after', () => {
+  const survival = { survives: true, hosts: 3, notShown: [], notShownCount: 0 };
+  const plan: HostPlan = {
+    verb: 'drain',
+    host: 'h1',
+    hostId: 'id',
+    hash: 'abcdefgh',
+    options: { stopOthers: false, movesMax: 2, deadlineMs: 3_600_000, atDeadline: 'leave' },
+    madeAtMs: 0,
+    expiresAtMs: 1,
+    guests: [guest('a', 'replace', 'h2'), guest('b', 'stays')],
+    room: { VCPU: { capacity: 8, free: 3 } },
+    before: survival,
+    after: { survives: false, hosts: 2, notShown: ['h2'], notShownCount: 1 },
+  };
+  const { hash, facts, rows, notes } = hostPlanShown(plan);
+  expect(hash).toBe('abcdefgh');
+  expect(facts).toEqual([
+    { name: 'On host h1', before: '2', after: '1' },
+    {
+      name: 'N-1',
+      before: 'the loss of any one host is survived (3 with instances)',
+      after: 'the loss of h2 may leave instances without a place (1 of 2 hosts)',
+    },
+    { name: 'Free VCPU on the other hosts', before: '', after: '3 VCPU of 8 VCPU' },
+  ]);
+  expect(rows.map(({ name, action, before, after, bad }) => [name, action, before, after, bad])).toEqual([
+    ['a', 'replaced', 'h1: 1 VCPU, 2 GiB', 'h2', false],
+    ['b', 'cannot move', 'h1: 1 VCPU, 2 GiB', 'h1', true],
+  ]);
+  expect(notes).toEqual(['What still runs after 1 h stays, and the host stays closed.']);
+});
+
+it('cannot apply a rebalance that moves nothing', () => {
+  const plan = { hash: 'x', hosts: [], needMigration: [], inUse: { before: 2, after: 2 }, moves: 0 };
+  expect(rebalanceShown(plan as unknown as Parameters<typeof rebalanceShown>[0]).obstacles).toHaveLength(1);
+});
+
+it('shows amounts before and after a resize', () => {
+  const shown = resizeShown({
+    instance: 'a',
+    instanceId: 'id',
+    project: 'p',
+    host: 'h1',
+    before: { VCPU: 1, MEMORY_MB: 512 },
+    after: { VCPU: 2, MEMORY_MB: 512 },
+    restarts: true,
+    hash: 'x',
+    options: {},
+    obstacles: [{ code: 'X', message: 'too large' }],
+    wouldFit: ['h2'],
+  });
+  expect(shown.facts).toEqual([
+    { name: 'VCPU', before: '1 VCPU', after: '2 VCPU' },
+    { name: 'MEMORY_MB', before: '512 MiB', after: '512 MiB' },
+  ]);
+  expect([shown.obstacles, shown.notes]).toEqual([['too large'], ['These hosts have the room: h2.']]);
+});
+
+it('names the copies that go', () => {
+  const shown = scaleShown(
+    { replicas: 1, create: 0, remove: ['w-2', 'w-1'], applied: false },
+    { wanted: 3, project: 'p' },
+  );
+  expect(shown.rows.map(({ name, action }) => `${name} ${action}`)).toEqual(['w-2 removed', 'w-1 removed']);
+  expect(shown.facts).toEqual([{ name: 'Copies wanted', before: '3', after: '1' }]);
+});
+
+const revision = (number: number, image: string, isPresent = false): WorkloadRevisionView =>
+  ({
+    number,
+    isPresent,
+    isStable: false,
+    createdAtMs: 0,
+    template: { labels: {}, spec: { image } },
+  }) as unknown as WorkloadRevisionView;
+
+it.each([
+  [undefined, [{ name: 'spec.image', before: 'c', after: 'b' }]],
+  [1, [{ name: 'spec.image', before: 'c', after: 'a' }]],
+  [7, []],
+])('compares the template of revision %s with the present one', (to, facts) => {
+  const shown = undoShown([revision(1, 'a'), revision(2, 'b'), revision(3, 'c', true)], to);
+  expect(shown.facts).toEqual(facts);
+  expect(shown.obstacles).toEqual(to === 7 ? ['these are kept: 1, 2'] : []);
+});
+
+it('has no hash for what nothing uses', () => {
+  expect(removalShown('pool ci', { hash: 'x', count: 0, affected: [] }).hash).toBeUndefined();
+});

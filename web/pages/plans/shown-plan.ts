@@ -1,0 +1,256 @@
+// A plan of any verb as the page shows it: what is before and after, what happens to each thing, and its hash. Pure.
+
+import type { ChangeEffect, Effects } from '../../../src/api/plans/effects.ts';
+import type { HostPlan, PlannedGuest, Survival } from '../../../src/api/plans/host-plan.ts';
+import type { MigrationPlan } from '../../../src/api/plans/migration-plan.ts';
+import type { RebalancePlan } from '../../../src/api/plans/rebalance.ts';
+import type { ResizePlan } from '../../../src/api/plans/resize-plan.ts';
+import type { ScalePlan, WorkloadRevisionView } from '../../../src/api/routes/workloads.ts';
+import { fieldChanges } from '../../../src/api/field-changes.ts';
+import { memoryText, spanText } from '../../parts/units.ts';
+
+export interface PlanRow {
+  readonly kind: string;
+  readonly project: string;
+  readonly name: string;
+  /** What happens to it. */
+  readonly action: string;
+  /** The action loses something, or cannot be done. */
+  readonly bad: boolean;
+  readonly before: string;
+  readonly after: string;
+  readonly why: string;
+}
+
+export interface ShownPlan {
+  /** By which it is applied; absent: the change has none. */
+  readonly hash?: string;
+  readonly expiresAtMs?: number;
+  readonly summary: string;
+  readonly facts: readonly { readonly name: string; readonly before: string; readonly after: string }[];
+  readonly rows: readonly PlanRow[];
+  /** Why it cannot be applied; empty: it can. */
+  readonly obstacles: readonly string[];
+  readonly notes: readonly string[];
+}
+
+export const actionWords: Readonly<Record<PlannedGuest['action'], string>> = {
+  replace: 'replaced',
+  move: 'moved',
+  ends: 'ends itself',
+  stop: 'stopped',
+  restart: 'starts again',
+  fails: 'lost',
+  rests: 'at rest',
+  stays: 'cannot move',
+};
+
+export function amountText(resource: string, amount: number): string {
+  return resource === 'MEMORY_MB' ? memoryText(amount) : `${amount} ${resource}`;
+}
+
+function amountsText(amounts: Readonly<Record<string, number>>): string {
+  return Object.entries(amounts)
+    .map(([resource, amount]) => amountText(resource, amount))
+    .join(', ');
+}
+
+export function guestRow(guest: PlannedGuest, host: string): PlanRow {
+  const { kind, project, name, action, target, reasons, amounts } = guest;
+  const after: Record<PlannedGuest['action'], string> = {
+    replace: target ?? 'another host',
+    move: target ?? 'another host',
+    restart: target ?? 'another host',
+    ends: 'ended',
+    stop: `${host}, stopped`,
+    rests: `${host}, at rest`,
+    stays: host,
+    fails: 'lost',
+  };
+  return {
+    kind,
+    project,
+    name,
+    action: actionWords[action],
+    bad: action === 'stays' || action === 'fails',
+    before: `${host}: ${amountsText(amounts)}`,
+    after: after[action],
+    why: reasons.map(({ message }) => message).join('; '),
+  };
+}
+
+export function survivalText({ survives, hosts, notShown, notShownCount }: Survival): string {
+  if (survives) return `the loss of any one host is survived (${hosts} with instances)`;
+  const more = notShownCount > notShown.length ? ', …' : '';
+  return `the loss of ${notShown.join(', ')}${more} may leave instances without a place (${notShownCount} of ${hosts} hosts)`;
+}
+
+export function hostPlanShown({
+  verb,
+  host,
+  hash,
+  expiresAtMs,
+  guests,
+  room,
+  before,
+  after,
+  options,
+}: HostPlan): ShownPlan {
+  const leave = guests.filter(({ action }) => action !== 'stays' && action !== 'rests').length;
+  return {
+    hash,
+    expiresAtMs,
+    summary:
+      guests.length === 0
+        ? `Nothing is on host ${host}.`
+        : verb === 'drain'
+          ? `Host ${host} is closed first; then ${leave} of ${guests.length} leave, at most ${options.movesMax} at a time.`
+          : `Host ${host} is removed, with everything that is on it only.`,
+    facts: [
+      { name: `On host ${host}`, before: String(guests.length), after: String(guests.length - leave) },
+      { name: 'N-1', before: survivalText(before), after: survivalText(after) },
+      ...Object.entries(room).map(([resource, { free, capacity }]) => ({
+        name: `Free ${resource} on the other hosts`,
+        before: '',
+        after: `${amountText(resource, free)} of ${amountText(resource, capacity)}`,
+      })),
+    ],
+    rows: guests.map((guest) => guestRow(guest, host)),
+    obstacles: [],
+    notes:
+      verb === 'drain'
+        ? [
+            `What still runs after ${spanText(options.deadlineMs)} ${options.atDeadline === 'stop' ? 'is stopped' : 'stays, and the host stays closed'}.`,
+          ]
+        : [],
+  };
+}
+
+export function rebalanceShown({ hash, hosts, needMigration, inUse, moves }: RebalancePlan): ShownPlan {
+  return {
+    hash,
+    summary:
+      hosts.length === 0
+        ? 'No host can be emptied by moving copies of workloads.'
+        : `${moves} moves empty ${hosts.length} hosts: ${hosts.map(({ host }) => host).join(', ')}.`,
+    facts: [{ name: 'Hosts in use', before: String(inUse.before), after: String(inUse.after) }],
+    rows: hosts.flatMap(({ host, guests }) => guests.map((guest) => guestRow(guest, host))),
+    obstacles: hosts.length === 0 ? ['there is nothing to move'] : [],
+    notes: needMigration.map(
+      ({ host, guests }) =>
+        `Host ${host} could be emptied only by moving ${guests.length} instances; the plan leaves it.`,
+    ),
+  };
+}
+
+export function migrationShown({ instance, from, to, hash, copies, obstacles }: MigrationPlan): ShownPlan {
+  return {
+    hash,
+    summary: to === undefined ? `No host takes instance ${instance}.` : `Instance ${instance} moves to host ${to}.`,
+    facts: [{ name: 'Host', before: from ?? 'none', after: to ?? from ?? 'none' }],
+    rows: [],
+    obstacles: obstacles.map(({ message }) => message),
+    notes: copies.map(({ what, gibMax }) => `Copied: ${what}${gibMax === 0 ? '' : `, at most ${gibMax} GiB`}.`),
+  };
+}
+
+export function resizeShown({
+  instance,
+  host,
+  before,
+  after,
+  restarts,
+  hash,
+  obstacles,
+  wouldFit,
+}: ResizePlan): ShownPlan {
+  const names = Object.keys({ ...before, ...after });
+  return {
+    hash,
+    summary: `Instance ${instance} stays on host ${host ?? '–'}${restarts ? '; it is stopped, and starts again' : ''}.`,
+    facts: names.map((name) => ({
+      name,
+      before: amountText(name, before[name] ?? 0),
+      after: amountText(name, after[name] ?? 0),
+    })),
+    rows: [],
+    obstacles: obstacles.map(({ message }) => message),
+    notes: obstacles.length > 0 && wouldFit.length > 0 ? [`These hosts have the room: ${wouldFit.join(', ')}.`] : [],
+  };
+}
+
+export function scaleShown(
+  { replicas, create, remove }: ScalePlan,
+  now: { wanted: number; project: string },
+): ShownPlan {
+  return {
+    summary:
+      create > 0
+        ? `${create} copies are created.`
+        : remove.length > 0
+          ? `${remove.length} copies go; the first to go comes first.`
+          : 'Nothing changes.',
+    facts: [{ name: 'Copies wanted', before: String(now.wanted), after: String(replicas) }],
+    rows: remove.map((name) => ({
+      kind: 'instance',
+      project: now.project,
+      name,
+      action: 'removed',
+      bad: false,
+      before: 'a copy',
+      after: 'removed',
+      why: '',
+    })),
+    obstacles: [],
+    notes: [],
+  };
+}
+
+/** `to`: number of a revision; absent: the one before the present one. */
+export function undoShown(revisions: readonly WorkloadRevisionView[], to: number | undefined): ShownPlan {
+  const present = revisions.find(({ isPresent }) => isPresent);
+  const former = revisions.filter(({ isPresent }) => !isPresent);
+  const target = to === undefined ? former.at(-1) : former.find(({ number }) => number === to);
+  if (present === undefined || target === undefined)
+    return {
+      summary: 'There is no such former revision.',
+      facts: [],
+      rows: [],
+      obstacles: [`these are kept: ${former.map(({ number }) => number).join(', ') || 'none'}`],
+      notes: [],
+    };
+  const changes = fieldChanges(present.template, target.template);
+  return {
+    summary: `Revision ${present.number} is followed by the template of revision ${target.number}, in a rolling update.`,
+    facts: changes.map(({ field, before, after }) => ({
+      name: field,
+      before: valueText(before),
+      after: valueText(after),
+    })),
+    rows: [],
+    obstacles: changes.length === 0 ? ['both templates are the same'] : [],
+    notes: target.isStable ? ['It is the newest revision that was wholly available.'] : [],
+  };
+}
+
+export function removalShown(what: string, effects: Effects | undefined): ShownPlan {
+  if (effects === undefined || effects.count === 0)
+    return { summary: `Nothing uses ${what}.`, facts: [], rows: [], obstacles: [], notes: [] };
+  const { affected, count, hash } = effects;
+  return {
+    hash,
+    summary: `${what} is in use: ${count} are affected. Nothing that runs is stopped.`,
+    facts: [],
+    rows: affected.map(effectRow),
+    obstacles: [],
+    notes: count > affected.length ? [`${count - affected.length} more are affected.`] : [],
+  };
+}
+
+function effectRow({ kind, project, name, code, message }: ChangeEffect): PlanRow {
+  return { kind, project, name, action: code, bad: true, before: 'in use', after: code, why: message };
+}
+
+function valueText(value: unknown): string {
+  return value === undefined ? 'absent' : typeof value === 'string' ? value : JSON.stringify(value);
+}

@@ -1,0 +1,53 @@
+// Buttons for what can be done with a thing. Each names the berth command that does the same; what the server refuses is shown in its words.
+
+import { Alert, Button, Code, Group, Tooltip } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { errorText } from '../data/session.ts';
+import { Text, visibleText } from './text.tsx';
+
+export interface Action {
+  readonly name: string;
+  /** Of berth. */
+  readonly command: string;
+  /** What is asked before: it names the target and the effect. Absent: nothing is asked. */
+  readonly question?: string;
+  /** Why it cannot be done now. */
+  readonly whyNot?: string | undefined;
+  readonly dangerous?: boolean;
+  readonly run: () => Promise<unknown>;
+}
+
+export function Actions({ actions }: { readonly actions: readonly Action[] }): ReactNode {
+  const act = useMutation({ mutationFn: ({ run }: Action) => run() });
+  return (
+    <Group gap="xs">
+      {actions.map((action) => (
+        <Tooltip
+          key={action.name}
+          label={<Code>{action.command}</Code>}
+          events={{ hover: true, focus: true, touch: false }}
+        >
+          <Button
+            size="xs"
+            {...(action.dangerous ? { color: 'red.9' } : { variant: 'default' })}
+            loading={act.isPending && act.variables.name === action.name}
+            data-command={action.command}
+            disabled={action.whyNot !== undefined || act.isPending}
+            title={action.whyNot}
+            onClick={() => {
+              if (action.question === undefined || window.confirm(visibleText(action.question))) act.mutate(action);
+            }}
+          >
+            {action.name}
+          </Button>
+        </Tooltip>
+      ))}
+      {act.error ? (
+        <Alert color="red" role="alert" p="xs">
+          <Text>{errorText(act.error)}</Text>
+        </Alert>
+      ) : null}
+    </Group>
+  );
+}

@@ -1,0 +1,32 @@
+// A short table that may be wider than its page: then it scrolls by itself, by keys too.
+
+import { Box, Table } from '@mantine/core';
+import type { ReactNode } from 'react';
+
+export function WideTable({
+  label,
+  columns,
+  minWidth = 560,
+  children,
+}: {
+  readonly label: string;
+  /** Their names; absent: there is no head. An empty name has no head cell. */
+  readonly columns?: readonly string[];
+  readonly minWidth?: number;
+  readonly children: ReactNode;
+}): ReactNode {
+  return (
+    <Box tabIndex={0} role="region" aria-label={label} style={{ overflowX: 'auto' }}>
+      <Table aria-label={label} miw={minWidth}>
+        {columns === undefined ? null : (
+          <Table.Thead>
+            <Table.Tr>
+              {columns.map((name) => (name === '' ? <Table.Td key={name} /> : <Table.Th key={name}>{name}</Table.Th>))}
+            </Table.Tr>
+          </Table.Thead>
+        )}
+        <Table.Tbody>{children}</Table.Tbody>
+      </Table>
+    </Box>
+  );
+}
