@@ -190,3 +190,37 @@ describe.skipIf(noBrowser !== undefined)(`plans in the dashboard${noBrowser ? ` 
     browser.expectFaults(/409/); // a host that is there cannot be given up
   });
 });
+
+describe.skipIf(noBrowser !== undefined)(`the audit log in the dashboard${noBrowser ? ` (${noBrowser})` : ''}`, () => {
+  it('says who did what, filtered by the address, and whether its files are whole', async () => {
+    await expect(fleet.client.get('image', 'none')).rejects.toThrow(/none/);
+    await expect(fleet.client.delete('image', 'none')).rejects.toThrow(/none/);
+    await enter('/audit?outcome=done&verb=create');
+    const { page } = browser;
+    const table = page.getByRole('table', { name: 'Audit log' });
+    await table.getByRole('row', { name: /create .*instance\/default\/web/i }).waitFor();
+    expect(await table.getByText('delete').count()).toBe(0);
+    await page.getByRole('textbox', { name: 'Object' }).fill('none');
+    await page.getByRole('textbox', { name: 'Object' }).press('Enter');
+    await page.getByText('No line of this time matches.').waitFor();
+    await page.goto(`${fleet.url}/ui/audit?object=none`);
+    await table.getByRole('row', { name: /delete .*NotFound/ }).waitFor();
+    await page.getByText('berth audit log --object none').waitFor();
+    await page.getByRole('button', { name: 'Check the files' }).click();
+    await page.getByText(/^Whole: \d+ lines/).waitFor();
+    expect(await browser.accessibilityFaultsInAllLooks()).toEqual([]);
+  });
+
+  it('is shown only to those who may read it', async () => {
+    const { token } = await fleet.client.createToken({
+      metadata: { name: 'looks', labels: {} },
+      spec: { description: '', role: 'viewer' },
+    });
+    await browser.enter(fleet, '/audit', token);
+    const { page } = browser;
+    await page.getByText('The audit log cannot be read').waitFor();
+    expect(await page.getByRole('link', { name: 'Audit log' }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'Check the files' }).count()).toBe(0);
+    browser.expectFaults(/40[13]/);
+  });
+});

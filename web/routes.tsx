@@ -11,6 +11,7 @@ import { base, paths } from './paths.ts';
 const Fleet = lazy(async () => ({ default: (await import('./pages/fleet/fleet.tsx')).FleetPage }));
 const Pending = lazy(async () => ({ default: (await import('./pages/pending.tsx')).PendingPage }));
 const Plans = lazy(async () => ({ default: (await import('./pages/plans/plans.tsx')).PlansPage }));
+const Audit = lazy(async () => ({ default: (await import('./pages/audit/audit.tsx')).AuditPage }));
 const Instance = lazy(async () => ({ default: (await import('./pages/instance/instance.tsx')).InstancePage }));
 const Host = lazy(async () => ({ default: (await import('./pages/host/host.tsx')).HostPage }));
 const Job = lazy(async () => ({ default: (await import('./pages/jobs/job.tsx')).JobPage }));
@@ -34,6 +35,7 @@ function routerFor(who: WhoAmI, onLeft: () => void): ReturnType<typeof createBro
           { path: paths.fleet, element: shown(Fleet) },
           { path: paths.pending, element: shown(Pending) },
           { path: paths.plans, element: shown(() => <Plans who={who} />) },
+          { path: paths.audit, element: shown(Audit) },
           { path: '/create/:plural', element: shown(Create) },
           { path: '/instances/:name', element: shown(Instance) },
           { path: '/hosts/:name', element: shown(Host) },

@@ -48,7 +48,13 @@ const all: readonly { readonly title: string; readonly items: readonly Place[] }
     title: 'Access',
     items: [listOf('project'), listOf('token'), listOf('role'), listOf('binding'), listOf('secret'), listOf('webhook')],
   },
-  { title: 'History', items: [listOf('event')] },
+  {
+    title: 'History',
+    items: [
+      listOf('event'),
+      { name: 'Audit log', path: paths.audit, kind: 'audit', verbs: ['read-audit', 'read-placement'] },
+    ],
+  },
 ];
 
 /** `inventories` → `Inventories`. */

@@ -12,6 +12,7 @@ const moods: Readonly<Record<string, Mood>> = {
   Succeeded: 'good',
   Healthy: 'good',
   Available: 'good',
+  done: 'good',
   Pending: 'busy',
   Queued: 'busy',
   Starting: 'busy',
@@ -22,11 +23,15 @@ const moods: Readonly<Record<string, Mood>> = {
   Placing: 'busy',
   Booting: 'busy',
   Finishing: 'busy',
+  begun: 'busy',
   Failed: 'bad',
   NotReady: 'bad',
   Down: 'bad',
   Unknown: 'bad',
   Warning: 'bad',
+  refused: 'bad',
+  failed: 'bad',
+  unknown: 'bad',
   TimedOut: 'bad',
 };
 
