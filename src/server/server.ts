@@ -57,6 +57,7 @@ import { scheduleRoutes } from './http/routes/schedule/schedule-routes.ts';
 import { webhookRoutes } from './http/routes/webhook-routes.ts';
 import { resourceRoutes } from './http/routes/resource-routes.ts';
 import { runFileRoutes } from './http/routes/run-file-routes.ts';
+import { watchRoute } from './http/routes/lists/watch-route.ts';
 import { usageRoutes } from './http/routes/usage-routes.ts';
 import { forgeRoutes } from './intake/forges/forges.ts';
 import { authorityRoutes } from './tls/authority-routes.ts';
@@ -299,6 +300,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...auditLogRoutes(audit, decider),
       instanceBatchRoute(decider),
       ...resourceRoutes({ decider, store, feed: made.feed }),
+      watchRoute({ decider, store, feed: made.feed }),
     ],
     { cache: decider.cache, clock, store },
   );

@@ -19,6 +19,7 @@ import type { RebalanceAnswer, RebalanceOptions } from '../plans/rebalance.ts';
 import type { QueueList } from '../queue.ts';
 import type { DeadLetter } from '../dead-letter.ts';
 import type { Explanation } from '../explanation.ts';
+import type { FleetMap } from '../lists/fleet-map.ts';
 import type { HostToken } from '../host-token.ts';
 import type { Host } from '../resources/host.ts';
 import type { InstanceBatchAnswer } from '../instance-batch.ts';
@@ -66,6 +67,11 @@ export interface ListQuery {
   readonly subject?: string;
   readonly limit?: number;
   readonly continue?: string;
+  /** A part of the list by position, and how many there are in all, instead of `continue`. */
+  readonly offset?: number;
+  readonly order?: 'name' | 'newest';
+  /** What people type into a filter: see docs/api.md. */
+  readonly words?: string;
 }
 
 export interface ListPage<T> {
@@ -76,6 +82,8 @@ export interface ListPage<T> {
   readonly epoch?: string;
   /** Pass it as `continue` for the next page; absent on the last. */
   readonly continue?: string;
+  /** With `offset`. */
+  readonly total?: number;
 }
 
 /** `put`: created or changed; `delete`: removed; `bookmark`: nothing new up to `revision`. */
@@ -430,6 +438,9 @@ function fleetCalls(json: Json) {
     /** What hosts provide and how much is allocated, by page. */
     usage: (query: { host?: string; limit?: number; continue?: string } = {}): Promise<UsagePage> =>
       json('/v1/usage', { query }),
+
+    /** All hosts as columns. */
+    fleetMap: (query: { labels?: string } = {}): Promise<FleetMap> => json('/v1/fleet-map', { query }),
 
     /** The present usage of a project's quota. */
     projectUsage: (project: string): Promise<ProjectUsage> => json(`${pathOf('project', project)}/usage`),

@@ -3,6 +3,7 @@
 import { Type } from 'typebox';
 import { CandidateQuestion, Candidates } from '../candidates.ts';
 import { Capacity, CapacityQuestion } from '../capacity.ts';
+import { FleetMap } from '../lists/fleet-map.ts';
 import { QueueList } from '../queue.ts';
 import { HostProviders, ProjectUsage, UsagePage } from '../usage.ts';
 import { queryParameters } from './parameters.ts';
@@ -37,6 +38,18 @@ export const capacityRoutes = {
       continue: queryParameters.continue,
     },
     answers: { 200: json(UsagePage) },
+  }),
+  fleetMap: route({
+    id: 'getFleetMap',
+    tag,
+    method: 'GET',
+    path: '/v1/fleet-map',
+    access: needs('host', 'read'),
+    summary: 'Show all hosts as columns: names, pools, states, and how much is allocated',
+    query: {
+      labels: Type.String({ default: 'zone,rack', maxLength: 1024, description: 'labels of hosts to show, at most 8' }),
+    },
+    answers: { 200: json(FleetMap) },
   }),
   providers: route({
     id: 'listHostProviders',

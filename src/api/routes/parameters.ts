@@ -37,6 +37,21 @@ export const queryParameters = {
     default: 0,
     description: 'the `continue` token of the previous page',
   }),
+  offset: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 2 ** 31,
+      description: 'skip this many, instead of `continue`; answers `total`',
+    }),
+  ),
+  order: Type.Enum(['name', 'newest'], { default: 'name', description: '`newest` needs `offset`' }),
+  words: Type.Optional(
+    Type.String({
+      maxLength: 4096,
+      description:
+        'parts of names; exact: `project=a`, `host=h1`, `image=i`, `state=Running`, `label=value`, `label!=value`',
+    }),
+  ),
   selector: optionalText('`tier=web,zone!=a,gpu,!old`'),
   watch: Type.Boolean({ default: false, description: 'stream every change after `revision`' }),
   revision: Type.Optional(

@@ -29,6 +29,7 @@ import { scheduleRoutes } from './schedule.ts';
 import { inventoryRoutes } from './inventories.ts';
 import { webhookRoutes } from './webhooks.ts';
 import { storeRoutes } from './store.ts';
+import { watchRoutes } from './watch.ts';
 
 export const routes: readonly RouteDefinition[] = [
   ...Object.values(resourceDefinitions).flatMap(({ kind }) => routesOfKind(kind)),
@@ -51,6 +52,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(inventoryRoutes),
   ...Object.values(imageRoutes),
   ...Object.values(capacityRoutes),
+  ...Object.values(watchRoutes),
   ...Object.values(storeRoutes),
   ...Object.values(auditLogRoutes),
   ...Object.values(accessRoutes),

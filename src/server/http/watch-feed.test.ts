@@ -28,8 +28,8 @@ function rig() {
     );
     revision = result.ok ? result.revision : revision;
   };
-  const follow = (topic: Topic, after: number, signal: AbortSignal): AsyncGenerator<News, void> =>
-    pulled((sink, over) => feed.follow(topic, after, sink, over), signal);
+  const follow = (topic: Topic | Topic[], after: number, signal: AbortSignal): AsyncGenerator<News, void> =>
+    pulled((sink, over) => feed.follow([topic].flat(), after, sink, over), signal);
   return { store, clock, feed, follow, put, readers: () => readers };
 }
 
@@ -55,6 +55,20 @@ it('hands each its own topic, from one reading of the store', async () => {
   ]);
   expect(readers()).toBe(1);
   over.abort();
+});
+
+it('tells one who follows several kinds of all in order, whatever else there is', async () => {
+  const { follow, put } = rig();
+  const over = ending();
+  const topics = (['host', 'instance'] as const).map((kind) => ({ kind, project: undefined }));
+  const both = follow(topics, 0, over.signal);
+  const next = both.next();
+  await put('instances/a/1', 'images/tiny', 'hosts/h1', 'instances/a/2');
+  expect(keysOf(await next)).toEqual(['instances/a/1', 'hosts/h1', 'instances/a/2']);
+  over.abort();
+  const late = ending();
+  expect(keysOf(await follow(topics, 0, late.signal).next())).toEqual(['instances/a/1', 'hosts/h1', 'instances/a/2']);
+  late.abort();
 });
 
 it('loses nothing of what comes while a watcher is busy, however much it is', async () => {

@@ -64,21 +64,23 @@ export class WatchFeed {
   }
 
   /**
-   * Tells `sink` what happens under `topic` after `after`, until `signal` aborts. Throws `ApiError`: `Compacted` when history is gone or
+   * Tells `sink` what happens under `topics`, which do not overlap, after `after`, until `signal` aborts. Throws `ApiError`: `Compacted` when history is gone or
    * the store was restored, `Unavailable` when the store is.
    */
-  async follow(topic: Topic, after: Revision, sink: Sink<News>, signal: AbortSignal): Promise<void> {
-    const prefix = `${prefixOf(topic.kind)}${topic.project === undefined ? '' : `${topic.project}/`}`;
+  async follow(topics: readonly Topic[], after: Revision, sink: Sink<News>, signal: AbortSignal): Promise<void> {
+    const prefixes = topics.map(
+      ({ kind, project }) => `${prefixOf(kind)}${project === undefined ? '' : `${project}/`}`,
+    );
     let revision = after;
     try {
       while (!signal.aborted) {
-        for await (const news of this.#history(prefix, revision, signal)) {
+        for await (const news of this.#history(prefixes, revision, signal)) {
           ({ revision } = news);
           if (!sink.take(news)) await sink.ready();
         }
         if (signal.aborted) return;
         if (revision < this.#level()) continue; // more has come while the last piece was taken
-        revision = await this.#levelWith({ prefix, from: revision, sink }, signal);
+        revision = await this.#levelWith({ prefixes, from: revision, sink }, signal);
       }
     } catch (error) {
       throw toApiError(error);
@@ -105,7 +107,7 @@ export class WatchFeed {
   }
 
   /** From `after` to where the feed is. */
-  async *#history(prefix: string, after: Revision, signal: AbortSignal): AsyncGenerator<News, void> {
+  async *#history(prefixes: readonly string[], after: Revision, signal: AbortSignal): AsyncGenerator<News, void> {
     if (after >= this.#level()) return;
     const epoch = this.#parts.epoch();
     const reading = new AbortController();
@@ -115,7 +117,7 @@ export class WatchFeed {
       for await (const batch of this.#parts.store.watch('', after, reading.signal)) {
         assertSameEpoch(batch, epoch);
         const revision = batch.at(-1)?.revision ?? after;
-        yield { events: batch.filter(({ key }) => key.startsWith(prefix)), revision };
+        yield { events: batch.filter(({ key }) => prefixes.some((prefix) => key.startsWith(prefix))), revision };
         if (revision >= this.#level()) return;
       }
     } finally {
@@ -125,9 +127,11 @@ export class WatchFeed {
   }
 
   #join(subscriber: Subscriber): void {
-    const those = this.#subscribers.get(subscriber.prefix);
-    if (those) those.add(subscriber);
-    else this.#subscribers.set(subscriber.prefix, new Set([subscriber]));
+    for (const prefix of subscriber.prefixes) {
+      const those = this.#subscribers.get(prefix);
+      if (those) those.add(subscriber);
+      else this.#subscribers.set(prefix, new Set([subscriber]));
+    }
     if (this.#running) return;
     this.#position.revision = Math.min(subscriber.from, this.#parts.revision());
     this.#running = new AbortController();
@@ -135,10 +139,14 @@ export class WatchFeed {
   }
 
   #leave(subscriber: Subscriber): void {
-    const those = this.#subscribers.get(subscriber.prefix);
-    if (!those?.delete(subscriber) || those.size > 0) return;
-    this.#subscribers.delete(subscriber.prefix);
-    if (this.#subscribers.size > 0) return;
+    let left = false;
+    for (const prefix of subscriber.prefixes) {
+      const those = this.#subscribers.get(prefix);
+      if (!those?.delete(subscriber)) continue; // the feed it was in has ended
+      left = true;
+      if (those.size === 0) this.#subscribers.delete(prefix);
+    }
+    if (!left || this.#subscribers.size > 0) return;
     this.#running?.abort();
     this.#running = undefined;
   }
@@ -155,7 +163,7 @@ export class WatchFeed {
       if (running.signal.aborted) return;
       this.#parts.log.debug('the feed of changes ended', { error: describeError(error) });
       this.#running = undefined;
-      const all = [...this.#subscribers.values()].flatMap((those) => [...those]);
+      const all = new Set([...this.#subscribers.values()].flatMap((those) => [...those]));
       this.#subscribers.clear();
       for (const subscriber of all) subscriber.end(error);
     }
@@ -180,7 +188,7 @@ export class WatchFeed {
 const none: readonly Subscriber[] = [];
 
 interface Wish {
-  readonly prefix: string;
+  readonly prefixes: readonly string[];
   /** Everything up to here has been told. */
   readonly from: Revision;
   readonly sink: Sink<News>;
@@ -188,7 +196,7 @@ interface Wish {
 
 /** A watcher that is level with the feed: it is told in the moment in which something comes, and nothing is made for its waiting. */
 class Subscriber {
-  readonly prefix: string;
+  readonly prefixes: readonly string[];
   readonly from: Revision;
   readonly #sink: Sink<News>;
   readonly #clock: Clock;
@@ -205,8 +213,8 @@ class Subscriber {
   #toldAtMs: number;
   #timer: Timer | undefined;
 
-  constructor({ prefix, from, sink }: Wish, parts: { clock: Clock; feed: { readonly revision: Revision } }) {
-    this.prefix = prefix;
+  constructor({ prefixes, from, sink }: Wish, parts: { clock: Clock; feed: { readonly revision: Revision } }) {
+    this.prefixes = prefixes;
     this.from = from;
     this.#seen = from;
     this.#sink = sink;

@@ -4,6 +4,7 @@
 import type { Buggify } from '../../base/buggify.ts';
 import type { AnyResource } from '../../api/resources/index.ts';
 import { decodeRecord } from '../../core/state/codec.ts';
+import { kindOfKey } from '../../core/state/keys.ts';
 import type { WatchEvent } from '../../store/store.ts';
 import { JsonWriter } from './json-writer.ts';
 import { isResource, present } from './routes/present.ts';
@@ -14,7 +15,9 @@ import { pulled, type Sink, type Source } from './connections/sink.ts';
 import type { News, Topic, WatchFeed } from './watch-feed.ts';
 
 export interface WatchInput {
-  readonly topic: Topic;
+  readonly topics: readonly Topic[];
+  /** Each deletion says its kind. */
+  readonly named?: boolean;
   readonly after: number;
   readonly wanted: ((resource: AnyResource) => boolean) | 'all';
   /** Of what the watcher may know at all: nothing is told about others, not even that they end. */
@@ -26,11 +29,15 @@ export interface WatchInput {
 }
 
 /** The same as `watchTexts`, line by line and read. `request` is asked for its signal only when somebody reads. */
-export async function* watchLines(
-  input: WatchInput,
+export function watchLines(input: WatchInput, request: { readonly signal: AbortSignal }): AsyncIterable<unknown> {
+  return linesIn(watchTexts(input), request);
+}
+
+export async function* linesIn(
+  texts: Source<Uint8Array>,
   request: { readonly signal: AbortSignal },
 ): AsyncIterable<unknown> {
-  for await (const text of pulled(watchTexts(input), request.signal))
+  for await (const text of pulled(texts, request.signal))
     for (const line of decoder.decode(text).trimEnd().split('\n')) yield JSON.parse(line);
 }
 
@@ -38,7 +45,8 @@ export async function* watchLines(
  * As text, some whole lines a piece. Every change once and in order; a bookmark first, after what came together, and whenever nothing
  * came for a while.
  */
-export function watchTexts({ topic, after, feed, buggify, ...filter }: WatchInput): Source<Uint8Array> {
+export function watchTexts({ topics, after, feed, buggify, ...rest }: WatchInput): Source<Uint8Array> {
+  const filter = { named: false, ...rest };
   const same = filter.wanted === 'all' && filter.known === 'all' && filter.seen === undefined;
   return async (sink, signal) => {
     const over = new AbortController();
@@ -54,12 +62,16 @@ export function watchTexts({ topic, after, feed, buggify, ...filter }: WatchInpu
           return true;
         }
         if (events.length === 0) return sink.take(bookmarkOf(revision));
-        return sink.take(same ? sharedLinesOf(events, revision) : linesOf(events, revision, filter));
+        return sink.take(
+          same
+            ? sharedLinesOf(filter.named ? kindsOf(topics) : '', { events, revision })
+            : linesOf(events, revision, filter),
+        );
       },
       ready: () => sink.ready(),
     };
     try {
-      await feed.follow(topic, after, news, over.signal);
+      await feed.follow(topics, after, news, over.signal);
     } finally {
       signal.removeEventListener('abort', abort);
     }
@@ -68,6 +80,10 @@ export function watchTexts({ topic, after, feed, buggify, ...filter }: WatchInpu
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
+
+function kindsOf(topics: readonly Topic[]): string {
+  return topics.map(({ kind }) => kind).join();
+}
 
 function bookmarkOf(revision: number): Uint8Array {
   return encoder.encode(bookmarkLine(revision));
@@ -81,6 +97,8 @@ function bookmarkLine(revision: number): string {
 const bytesPerLine = 80;
 
 interface SharedLines {
+  /** Of several kinds: others may lie between the first event and the last. */
+  readonly kinds: string;
   readonly first: WatchEvent | undefined;
   readonly count: number;
   readonly revision: number;
@@ -94,22 +112,29 @@ interface SharedLines {
 const shared = new Map<WatchEvent, SharedLines>();
 const sharedMax = 256;
 
-function sharedLinesOf(events: readonly WatchEvent[], revision: number): Uint8Array {
+/** `kinds`: of a watch that names them; empty: of one kind. */
+function sharedLinesOf(kinds: string, { events, revision }: Pick<News, 'events' | 'revision'>): Uint8Array {
   const [first, last] = [events[0], events.at(-1)];
   const known = last && shared.get(last);
-  if (known && known.first === first && known.count === events.length && known.revision === revision)
+  if (
+    known &&
+    known.kinds === kinds &&
+    known.first === first &&
+    known.count === events.length &&
+    known.revision === revision
+  )
     return known.bytes;
-  const bytes = linesOf(events, revision, everything);
+  const bytes = linesOf(events, revision, { ...everything, named: kinds !== '' });
   if (shared.size >= sharedMax) shared.clear();
-  if (last) shared.set(last, { first, count: events.length, revision, bytes });
+  if (last) shared.set(last, { kinds, first, count: events.length, revision, bytes });
   return bytes;
 }
 
 /** What a watcher is told of `events`. Only a bookmark says that all changes of a revision have been told. */
-type Filter = Pick<WatchInput, 'wanted' | 'known' | 'seen'>;
-const everything: Filter = { wanted: 'all', known: 'all', seen: undefined };
+type Filter = Pick<WatchInput, 'wanted' | 'known' | 'seen'> & { readonly named: boolean };
+const everything = { wanted: 'all', known: 'all', seen: undefined } as const;
 
-function linesOf(events: readonly WatchEvent[], revision: number, { wanted, known, seen }: Filter): Uint8Array {
+function linesOf(events: readonly WatchEvent[], revision: number, { wanted, known, seen, named }: Filter): Uint8Array {
   const lines = new JsonWriter(
     events.reduce((sum, { value }) => sum + bytesPerLine + (value?.byteLength ?? 0), bytesPerLine),
   );
@@ -117,7 +142,7 @@ function linesOf(events: readonly WatchEvent[], revision: number, { wanted, know
     if (known !== 'all' && !known(event.key)) continue;
     if (event.value && (wanted === 'all' || isWanted(event.key, event.value, wanted)))
       put(lines, event, { value: event.value, seen });
-    else lines.text(deleteLine(event));
+    else lines.text(deleteLine(event, named));
   }
   lines.text(bookmarkLine(revision));
   return lines.take();
@@ -151,8 +176,9 @@ function presentOf(
   return seen ? seen(shown, 'several') : withoutSecrets(shown);
 }
 
-function deleteLine({ key, revision }: WatchEvent): string {
+function deleteLine({ key, revision }: WatchEvent, named: boolean): string {
   const [, ...rest] = key.split('/');
   const metadata = { name: rest.at(-1) ?? '', project: rest.length > 1 ? (rest[0] ?? '') : '' };
-  return `${JSON.stringify({ type: 'delete', revision, resource: { metadata } })}\n`;
+  const resource = { ...(named ? { kind: kindOfKey(key) } : {}), metadata };
+  return `${JSON.stringify({ type: 'delete', revision, resource })}\n`;
 }

@@ -4,6 +4,7 @@ import { Button, Group, Text as Words, TextInput } from '@mantine/core';
 import { lazy, type ReactNode, Suspense, useMemo, useRef } from 'react';
 import { Link, useParams, useSearchParams } from 'react-router';
 import { type Kind, resourceDefinitions } from '../../../src/api/resources/index.ts';
+import { fits, parseWords } from '../../../src/api/lists/words.ts';
 import { useMay } from '../../data/may.ts';
 import { useList } from '../../data/use-list.ts';
 import { PageLink } from '../../parts/link.tsx';
@@ -17,7 +18,6 @@ import { useKeys } from '../../parts/use-keys.ts';
 import { kindOfPlural, paths } from '../../paths.ts';
 import { columnsOf } from './columns.tsx';
 import { commandOf } from './commands.ts';
-import { matches } from './filter.ts';
 
 const DurationsChart = lazy(async () => ({ default: (await import('../jobs/durations-chart.tsx')).DurationsChart }));
 
@@ -40,7 +40,7 @@ function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
   useKeys({ '/': () => field.current?.focus() });
   const nowMs = useNow(10_000);
   const rows = useMemo(
-    () => (filter === '' ? [...items] : items.filter((item) => matches(item.metadata, filter))).sort(newestFirst),
+    () => (filter === '' ? [...items] : items.filter((item) => fits(item, parseWords(filter)))).sort(newestFirst),
     [items, filter],
   );
   const columns = useMemo(() => allColumns(kind, nowMs), [kind, nowMs]);

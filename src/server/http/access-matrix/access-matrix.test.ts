@@ -88,7 +88,8 @@ async function textOf(answer: Answer, staged: number): Promise<string> {
   for await (const line of answer.lines) {
     text += `${JSON.stringify(line)}\n`;
     const type = isRecord(line) ? line['type'] : '';
-    if (type !== 'put' && type !== 'delete' && type !== 'working' && !isEarly(line, staged)) break;
+    if (type !== 'put' && type !== 'delete' && type !== 'working' && type !== 'refused' && !isEarly(line, staged))
+      break;
   }
   return text;
 }

@@ -217,6 +217,7 @@ describe('answers about placement', () => {
   it('show a fleet operator hosts, and guests by their ids', async () => {
     for (const path of [
       '/v1/usage',
+      '/v1/fleet-map',
       '/v1/hosts/rack-alpha/providers',
       '/v1/hosts/rack-beta/providers',
       '/v1/queue',

@@ -170,7 +170,7 @@ function watched(asks: Asks): Asks {
   return Object.fromEntries(
     Object.entries(asks).map(([name, { query }]) => [
       `${name} watch`,
-      { query: { ...query, watch: 'true', revision: '@' } },
+      { query: { ...query, ...(query?.['kinds'] === undefined ? { watch: 'true' } : {}), revision: '@' } },
     ]),
   );
 }
@@ -265,6 +265,7 @@ const others: Readonly<Record<string, Asks>> = {
   })),
   uploadImage: fleet({ params: { name: 'new' }, query: uploaded }),
   listUsage: fleet(),
+  getFleetMap: fleet(),
   listHostProviders: hosts((host) => ({ params: { host } })),
   getProjectUsage: both((project) => ({ params: { project } })),
   getQueue: { ...both((project) => ({ query: { project } })), all: {} },
@@ -363,6 +364,10 @@ const others: Readonly<Record<string, Asks>> = {
   confirmInventory: fleet({ params: { name: 'metal' }, body: { hash: 'abc' } }),
   docsPage: fleet(),
   docsPageFile: fleet({ params: { file: 'start.js' } }),
+  watch: watched({
+    instances: { query: { kinds: 'instance' } },
+    several: { query: { kinds: 'host,instance,token,event' } },
+  }),
   whoAmI: fleet(),
   beginSession: fleet(),
   endSession: fleet(),

@@ -8,6 +8,7 @@ import { type AnyResource, type Kind, type ResourceByKind, resourceDefinitions }
 import type { ResourceDefinition } from '../../../api/resources/metadata.ts';
 import { createMetadata, ReplaceMetadata } from '../../../api/routes/resource-schemas.ts';
 import { resourceRoutes as registeredRoutes } from '../../../api/routes/resources.ts';
+import { fits, parseWords } from '../../../api/lists/words.ts';
 import { parseSelector, type Selector, selects } from '../../../api/selector.ts';
 import { placedAtOnce } from '../../../core/controllers/at-once.ts';
 import type { Decision } from '../../../core/operations/decision.ts';
@@ -23,12 +24,13 @@ import { assertMay, assertMayOn, mayKnow, mayRead, notFound } from '../../../cor
 import { decideFor, permitted } from '../on-behalf.ts';
 import type { Caller } from '../caller.ts';
 import { type KnownKeys, seesAll, seesSomePlaces, visibleKeys, visibleTo } from './visible.ts';
-import { committedByProject } from '../../../core/state/committed-by-project.ts';
+import { committedByProject } from '../../../core/state/indexes/committed-by-project.ts';
 import type { Principal } from '../../../core/access/principal.ts';
 import { rightsOf } from '../../../core/access/rights-of.ts';
 import { type Decider, forProject } from '../../decide.ts';
 import { isResource, present, withOutlook } from './present.ts';
 import { withHiddenKept } from './hidden-values.ts';
+import { rows, type WantedResources } from './lists/resource-rows.ts';
 import { dryRun, dryRunOfChange, dryRunOfDelete } from './dry-run.ts';
 import { JsonWriter } from '../json-writer.ts';
 import { eventStreamHeaders, eventStreamOf, lastEventId, wantsEventStream } from '../event-stream/event-stream.ts';
@@ -327,6 +329,12 @@ function list<K extends Kind>(
   const { limit } = query;
   const after = continuation(query.continue);
   const wanted = filterOf(definition, query);
+  if (query.offset !== undefined)
+    return rows({ kind, decider, known, wanted, principal }, { ...query, offset: query.offset });
+  if (query.order === 'newest')
+    throw new ApiError('InvalidRequest', 'order=newest needs offset: offset=0 begins with the newest', {
+      field: 'order',
+    });
   const revision = cache.revision;
   const seen = visibleTo(principal, cache);
   // Nothing depends on what is not shown: neither the order, nor what is selected.
@@ -376,9 +384,10 @@ function* candidates<K extends Kind>(
 /** `topic`: what is only asked about there needs no look at each resource. */
 function filterOf(
   definition: ResourceDefinition,
-  { selector: selectorText = '', project, subject }: ListQuery,
+  { selector: selectorText = '', project, subject, words: wordsText = '' }: ListQuery,
   topic?: Topic,
-): ((resource: AnyResource) => boolean) | 'all' {
+): WantedResources {
+  const words = parseWords(wordsText);
   const selector: Selector = parseSelector(selectorText);
   if (project !== undefined && definition.scope === 'fleet') {
     throw new ApiError('InvalidRequest', `${definition.plural} belong to no project`, { field: 'project' });
@@ -386,13 +395,14 @@ function filterOf(
   if (subject !== undefined && definition.kind !== 'event') {
     throw new ApiError('InvalidRequest', 'only events have a subject', { field: 'subject' });
   }
-  if (project === topic?.project && subject === undefined && selector.length === 0) return 'all';
+  if (project === topic?.project && subject === undefined && selector.length === 0 && words.length === 0) return 'all';
   return (resource) =>
     (project === undefined || resource.metadata.project === project) &&
     (subject === undefined ||
       (resource.kind === 'event' &&
         (resource.spec.subject.name === subject || resource.spec.subject.id === subject))) &&
-    selects(selector, resource.metadata.labels);
+    selects(selector, resource.metadata.labels) &&
+    fits(resource, words);
 }
 
 /** The last key of the page before; opaque to users. */
@@ -431,7 +441,7 @@ async function watch(
     throw new ApiError('Compacted', 'the store was restored from a backup since; list again', { field: 'epoch' });
   if (after > cache.revision) await assertInStore(store, after);
   const seen = seesAll(principal) ? undefined : visibleTo(principal, cache);
-  const input = { topic, after, wanted, known, seen, feed, buggify };
+  const input = { topics: [topic], after, wanted, known, seen, feed, buggify };
   if (streams) {
     const bytes = eventStreamOf(watchLines(input, request), epochOf(cache) ?? '');
     return { status: 200, bytes, headers: eventStreamHeaders };
@@ -440,7 +450,7 @@ async function watch(
 }
 
 /** Another control plane may have told of a revision that this one has not heard of yet. */
-async function assertInStore(store: Store, after: number): Promise<void> {
+export async function assertInStore(store: Store, after: number): Promise<void> {
   const newest = await newestRevision(store);
   if (after <= newest) return;
   const message = `revision ${after} lies in the future; the newest is ${newest}`;

@@ -4,12 +4,16 @@ import { assertMay } from '../../../core/access/may.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { capacityRoutes as routes } from '../../../api/routes/capacity.ts';
 import { chargedTo } from '../../../core/queue/quotas.ts';
+import { fleetMapOf } from '../../../core/scheduler/fleet-map.ts';
 import { providersOf, usageOf } from '../../../core/scheduler/usage.ts';
+import { epochOf } from '../../../core/state/cluster-state.ts';
 import { keys } from '../../../core/state/keys.ts';
 import type { Decider } from '../../decide.ts';
 import { bind } from './bind.ts';
 import { knowsNames } from './visible.ts';
 import type { Route } from '../route.ts';
+
+const labelsMax = 8;
 
 export function usageRoutes({ cache }: Decider): Route[] {
   return [
@@ -21,6 +25,14 @@ export function usageRoutes({ cache }: Decider): Route[] {
       });
       const last = items.at(-1)?.host;
       return { status: 200, json: { items, ...(more && last !== undefined ? { continue: last } : {}) } };
+    }),
+    bind(routes.fleetMap, ({ query: { labels: text } }) => {
+      const labels = text.split(',').filter((label) => label !== '');
+      if (labels.length > labelsMax)
+        throw new ApiError('InvalidRequest', `labels: at most ${labelsMax}`, { field: 'labels' });
+      const { revision } = cache;
+      const hosts = [...cache.listCommitted('host')].map(({ value }) => value);
+      return { status: 200, json: { revision, epoch: epochOf(cache), ...fleetMapOf(cache, { hosts, labels }) } };
     }),
     bind(routes.projectUsage, ({ params: { project } }, { caller }) => {
       assertMay(cache, caller.principal, { verb: 'read', resource: 'project', project });

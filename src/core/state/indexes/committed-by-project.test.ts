@@ -2,9 +2,9 @@
 
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { commitPlan, testCache, testInstance } from '../testing.ts';
+import { commitPlan, testCache, testInstance } from '../../testing.ts';
 import { committedByProject } from './committed-by-project.ts';
-import { keys } from './keys.ts';
+import { keys } from '../keys.ts';
 
 const change = fc.record({
   project: fc.constantFrom('a', 'b', 'a-b'),

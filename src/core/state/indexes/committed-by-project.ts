@@ -1,10 +1,10 @@
 // What is committed of one project, without a look at all others: for lists. An index of a kind is made at the first question about it, and
 // kept up from then on.
 
-import type { Cache } from './cache.ts';
-import { kindOfKey, prefixOf } from './keys.ts';
-import type { RecordByKind, RecordKind } from './records.ts';
-import type { Entry } from './snapshot.ts';
+import type { Cache } from '../cache.ts';
+import { kindOfKey, prefixOf } from '../keys.ts';
+import type { RecordByKind, RecordKind } from '../records.ts';
+import type { Entry } from '../snapshot.ts';
 
 class CommittedByProject {
   readonly #cache: Cache;

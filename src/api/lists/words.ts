@@ -1,0 +1,51 @@
+// The filter of a list, as people type it: words that must all fit. `web` is a part of the name; `project=a`, `host=h1`, `image=i`,
+// `state=Running` and `tier=db` are exact, `tier!=db` its opposite.
+
+import { hostStateName } from '../resources/host-state.ts';
+import type { AnyResource } from '../resources/index.ts';
+
+interface Word {
+  readonly text: string;
+  /** Absent: a part of the name. */
+  readonly key: string | undefined;
+  readonly not: boolean;
+  readonly value: string;
+}
+
+export type Words = readonly Word[];
+
+export function parseWords(text: string): Words {
+  return text
+    .split(/[\s,]+/)
+    .filter((word) => word !== '')
+    .map((word) => {
+      const [, key, not, value = ''] = /^([^=!]+)(!?)=(.*)$/.exec(word) ?? [];
+      return { text: word.toLowerCase(), key, not: not === '!', value };
+    });
+}
+
+export function fits(resource: AnyResource, words: Words): boolean {
+  return words.every(({ text, key, not, value }) =>
+    key === undefined
+      ? resource.metadata.name.toLowerCase().includes(text)
+      : (fieldOf(resource, key) === value) !== not,
+  );
+}
+
+/** A field that the resource does not have is a label. */
+function fieldOf(resource: AnyResource, key: string): unknown {
+  const { metadata, spec, status } = resource;
+  const own: Readonly<Record<string, unknown>> = { ...status, ...spec };
+  switch (key) {
+    case 'name':
+    case 'project':
+      return metadata[key];
+    case 'host':
+    case 'image':
+      return own[key] ?? metadata.labels[key];
+    case 'state':
+      return resource.kind === 'host' ? hostStateName(resource) : (own['phase'] ?? metadata.labels[key]);
+    default:
+      return metadata.labels[key];
+  }
+}
