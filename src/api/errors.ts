@@ -76,13 +76,15 @@ export class ApiError extends Error {
     return errorCodes[this.code].status;
   }
 
-  toBody(): ErrorBody {
+  /** `traceId`: of the request that it ends. */
+  toBody(traceId?: string): ErrorBody {
     return {
       error: {
         code: this.code,
         message: this.message,
         ...(this.field === undefined ? {} : { field: this.field }),
         ...(this.details === undefined ? {} : { details: this.details }),
+        ...(traceId === undefined ? {} : { traceId }),
       },
     };
   }
@@ -100,6 +102,7 @@ export interface ErrorBody {
   readonly error: {
     readonly code: string;
     readonly message: string;
+    readonly traceId?: string;
     readonly field?: string;
     readonly details?: unknown;
   };

@@ -21,6 +21,8 @@ export interface Decider {
   readonly buggify?: Buggify;
   /** In whose line it waits for the store; default: in that of what belongs to no project. */
   readonly project?: string;
+  /** Of the request that is decided: what it creates is part of that trace. */
+  readonly traceParent?: string | undefined;
   /** Names who asked for the decision that was made last, for the audit log. */
   readonly author?: () => PlanAuthor | undefined;
 }
@@ -30,9 +32,21 @@ export function forProject(project: string, decider: Decider): Decider {
   return { ...decider, project };
 }
 
-export function contextOf({ clock, prng, policy }: Pick<Decider, 'clock' | 'prng' | 'policy'>): Context {
+export function contextOf({
+  clock,
+  prng,
+  policy,
+  traceParent,
+}: Pick<Decider, 'clock' | 'prng' | 'policy' | 'traceParent'>): Context {
   const nowMs = Math.floor(clock.nowMs());
-  return { nowMs, monotonicMs: clock.monotonicMs(), prng, policy, newId: (prefix) => newId(prefix, nowMs, prng) };
+  return {
+    nowMs,
+    monotonicMs: clock.monotonicMs(),
+    prng,
+    policy,
+    traceParent,
+    newId: (prefix) => newId(prefix, nowMs, prng),
+  };
 }
 
 /** Ten tries spread over about a second; a conflict means that another control plane wrote in between, and its event is near. */

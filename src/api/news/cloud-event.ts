@@ -18,6 +18,9 @@ export const CloudEvent = Type.Object(
     datacontenttype: Type.Literal('application/json'),
     sequence: Type.String({ description: 'the revision of the store as decimal digits; grows' }),
     partitionkey: Type.String({ description: 'the id of the subject: events of one are in order' }),
+    traceparent: Type.Optional(
+      Type.String({ description: 'of the request that created the subject (W3C Trace Context)' }),
+    ),
     data: Type.Object(
       {
         subject: Type.Object(
@@ -50,6 +53,7 @@ export function cloudEventOf({ metadata, spec }: Event, fleet: string): CloudEve
     datacontenttype: 'application/json',
     sequence: String(metadata.revision),
     partitionkey: subject.id,
+    ...(metadata.traceParent === undefined ? {} : { traceparent: metadata.traceParent }),
     data: { subject, level, reason, message, ...(host === undefined ? {} : { host }) },
   };
 }

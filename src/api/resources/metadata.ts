@@ -71,6 +71,9 @@ export const Metadata = Type.Object(
     labels: Labels,
     createdAtMs: Type.Integer({ description: 'milliseconds since 1970' }),
     deletionRequestedAtMs: Type.Optional(Type.Integer()),
+    traceParent: Type.Optional(
+      Type.String({ description: 'the `traceparent` of the request that created it (W3C Trace Context)' }),
+    ),
   },
   { additionalProperties: false },
 );

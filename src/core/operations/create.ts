@@ -27,6 +27,7 @@ export function newMetadata(id: string, input: CreateInput<unknown>, ctx: Contex
     generation: 1,
     labels: input.labels,
     createdAtMs: ctx.nowMs,
+    ...(ctx.traceParent === undefined ? {} : { traceParent: ctx.traceParent }),
   };
 }
 

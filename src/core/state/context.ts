@@ -81,5 +81,7 @@ export interface Context {
   readonly monotonicMs: number;
   readonly prng: Prng;
   readonly policy: Policy;
+  /** Of the request that asks for the decision: what it creates is part of that trace. A valid `traceparent`. */
+  readonly traceParent?: string | undefined;
   newId(prefix: string): string;
 }

@@ -27,7 +27,10 @@ export function eventChange(subject: AnyResource, event: NewEvent, ctx: Context)
     value: {
       kind: 'event',
       schemaVersion,
-      metadata: { id, name: id, project, revision: 0, generation: 1, labels: nothing, createdAtMs: ctx.nowMs },
+      metadata: {
+        ...{ id, name: id, project, revision: 0, generation: 1, labels: nothing, createdAtMs: ctx.nowMs },
+        ...(metadata.traceParent === undefined ? {} : { traceParent: metadata.traceParent }),
+      },
       spec: {
         subject: { kind: subject.kind, id: metadata.id, name: metadata.name, project: metadata.project },
         type: event.type ?? 'Normal',

@@ -7,6 +7,8 @@ import type { AuditFace, AuditOutcome } from '../../api/audit/audit-log.ts';
 /** What is known before the outcome. */
 export interface AuditEntry {
   readonly request?: string | undefined;
+  /** The id of the trace that the request is part of. */
+  readonly trace?: string | undefined;
   readonly who?: string | undefined;
   readonly tokenId?: string | undefined;
   /** `provider/subject` of the person or the CI job that the token is for. */

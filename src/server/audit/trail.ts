@@ -1,6 +1,7 @@
 // The trail of one request: the lines of the audit log about what it does. Each change has its own line, after its commit and before the
 // answer; a request that changes nothing has one about itself.
 
+import { requestTraceId } from '../tracing/request-trace.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { AuditFace } from '../../api/audit/audit-log.ts';
 import type { Principal } from '../../core/access/principal.ts';
@@ -167,6 +168,7 @@ export function callerFields(caller: Caller, snapshot: Snapshot): Omit<AuditEntr
   const { principal, requestId, address, face } = caller;
   return {
     request: requestId,
+    trace: requestTraceId(caller),
     ...principalFields(principal, snapshot),
     ...(address === '' ? {} : { address }),
     face: face satisfies AuditFace,

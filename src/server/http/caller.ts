@@ -12,6 +12,8 @@ export interface Caller {
   /** Where it came from; empty inside the process. */
   readonly address: string;
   readonly face: Face;
+  /** The trace that the request is part of, if it says so: a valid `traceparent`. */
+  readonly traceParent?: string | undefined;
   /** Where the audit log keeps what it notes of this request (audit/trail.ts). */
   trail?: object | undefined;
 }

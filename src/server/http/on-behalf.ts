@@ -26,7 +26,8 @@ export async function decideFor<D extends { readonly plan: Plan }>(
   decide: Decide<D>,
 ): Promise<Decided<D>> {
   const trail = trailOf(caller);
-  if (trail === undefined) return decideAndCommit(decider, decide);
+  const { traceParent } = caller;
+  if (trail === undefined) return decideAndCommit({ ...decider, traceParent }, decide);
   trail.assertWritable();
   let author: PlanAuthor | undefined;
   const authored: Decide<D> = (snapshot, ctx, attempt) => {
@@ -36,7 +37,7 @@ export async function decideFor<D extends { readonly plan: Plan }>(
   };
   let decided: Decided<D>;
   try {
-    decided = await decideAndCommit({ ...decider, author: () => author }, authored);
+    decided = await decideAndCommit({ ...decider, traceParent, author: () => author }, authored);
   } catch (error) {
     await trail.failed(error, author);
     throw error;
@@ -53,7 +54,8 @@ export async function decideAllFor<D extends { readonly plan: Plan }>(
   all: readonly Decide<D>[],
 ): Promise<readonly (Decided<D> | { readonly error: unknown })[]> {
   const trail = trailOf(caller);
-  if (trail === undefined) return decideAllAndCommit(decider, all);
+  const { traceParent } = caller;
+  if (trail === undefined) return decideAllAndCommit({ ...decider, traceParent }, all);
   trail.assertWritable();
   const authors: (PlanAuthor | undefined)[] = all.map(() => undefined);
   let latest: PlanAuthor | undefined;
@@ -66,7 +68,7 @@ export async function decideAllFor<D extends { readonly plan: Plan }>(
         return decision;
       },
   );
-  const results = await decideAllAndCommit({ ...decider, author: () => latest }, decides);
+  const results = await decideAllAndCommit({ ...decider, traceParent, author: () => latest }, decides);
   return Promise.all(
     results.map(async (result, i) => {
       try {

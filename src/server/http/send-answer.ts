@@ -1,5 +1,7 @@
 // Writes answers to connections: JSON, lines as they are produced, bytes, and errors.
 
+import { traceParentIn } from '../../base/tracing/trace-parent.ts';
+import { requestTraceId } from '../tracing/request-trace.ts';
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ApiError, retryAfterOf } from '../../api/errors.ts';
@@ -157,6 +159,8 @@ export function sendError(error: ApiError, request: FastifyRequest, reply: Fasti
       error: describeError(error.cause),
       stack: error.cause instanceof Error ? error.cause.stack : undefined,
     });
+  const traceParent = traceParentIn(request.headers['traceparent']);
+  const traceId = requestTraceId({ traceParent, requestId: request.id });
   const retryAfterS = retryAfterOf(error);
   if (retryAfterS !== undefined) reply.header('retry-after', String(retryAfterS));
   if (error.status === 415) reply.header('connection', 'close');
@@ -164,10 +168,10 @@ export function sendError(error: ApiError, request: FastifyRequest, reply: Fasti
     reply.hijack();
     for (const [name, value] of Object.entries(reply.getHeaders()))
       if (value !== undefined) reply.raw.setHeader(name, value);
-    return refuseBody(request.raw, reply.raw, error);
+    return refuseBody(request.raw, reply.raw, error, traceId);
   }
   reply
     .code(error.status)
     .header('content-type', 'application/json; charset=utf-8')
-    .send(JSON.stringify(error.toBody()));
+    .send(JSON.stringify(error.toBody(traceId)));
 }

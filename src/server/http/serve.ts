@@ -1,5 +1,6 @@
 // HTTP: Fastify in front of the routes. Identifies the sender, parses bodies and serializes answers; decides nothing.
 
+import { traceParentIn } from '../../base/tracing/trace-parent.ts';
 import { constants } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
@@ -373,7 +374,9 @@ class ServedRequest implements RouteRequest {
     this.params = params;
     this.query = question < 0 ? noQuery : new Query(new URLSearchParams(url.slice(question + 1)));
     this.body = body ?? {};
-    this.caller = { principal, requestId: request.id, address: request.ip, face: 'http', trail: undefined };
+    const { id: requestId, ip: address, headers } = request;
+    const traceParent = traceParentIn(headers['traceparent']);
+    this.caller = { principal, requestId, address, face: 'http', traceParent, trail: undefined };
     this.#request = request;
     this.#reply = reply;
   }

@@ -1,6 +1,7 @@
 // The trace of a boot, from the request to the guest that is ready: made of the record of the instance, which has the times of the control
 // plane and those of the agent. Ids follow from the record, so they survive a crash, and who makes a trace twice makes the same.
 
+import { spanIdIn, traceIdIn } from '../../base/tracing/trace-parent.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { sha256 } from '../../base/sha256.ts';
 
@@ -27,7 +28,8 @@ export function bootSpans({ metadata, spec, status }: Instance): Span[] {
   const phases = guest?.phases ?? [];
   const first = phases[0];
   if (guest?.ready !== true || first === undefined) return [];
-  const traceId = traceIdOf(metadata.id);
+  const { traceParent } = metadata;
+  const traceId = traceParent === undefined ? traceIdOf(metadata.id) : traceIdIn(traceParent);
   const spanIdOf = (name: string): string =>
     sha256(`span:${metadata.id}:${incarnation}:${first.startedAtMs}:${name}`).slice(0, 16);
   const attributes = {
@@ -45,6 +47,7 @@ export function bootSpans({ metadata, spec, status }: Instance): Span[] {
   const startMs = isFirst ? metadata.createdAtMs : first.startedAtMs;
   const root: Span = {
     ...{ traceId, spanId: spanIdOf(''), name: 'instance boot', service: 'berth-server', attributes },
+    ...(traceParent === undefined ? {} : { parentSpanId: spanIdIn(traceParent) }),
     startMs,
     endMs: Math.max(startMs, endMs), // the clock of the host may be behind
   };

@@ -36,7 +36,7 @@ export function beginAttempt(snapshot: Snapshot, job: Job, ctx: Context): Begun 
     labels,
     spec: pool ? poolAttemptSpec(spec, pool.value, avoided) : attemptSpec(spec, avoided),
   };
-  const { plan, key } = createInstance(snapshot, input, ctx);
+  const { plan, key } = createInstance(snapshot, input, { ...ctx, traceParent: metadata.traceParent });
   const created = plan.changes.find((change) => change.key === key)?.value;
   const id = created?.kind === 'instance' ? created.metadata.id : '';
   const missed = mayClaim ? [counted(pool, false)] : [];

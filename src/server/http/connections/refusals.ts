@@ -84,8 +84,13 @@ export function hasBodyLeft({ complete, headers }: IncomingMessage): boolean {
  * Sends the error at once, and ends the answer when the rest of the body has come and was thrown away: the system resets a connection that is closed
  * with bytes unread, and its client would lose the answer.
  */
-export function refuseBody(request: IncomingMessage, response: ServerResponse, error: ApiError): void {
-  const body = JSON.stringify(error.toBody());
+export function refuseBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: ApiError,
+  traceId?: string,
+): void {
+  const body = JSON.stringify(error.toBody(traceId));
   response.writeHead(error.status, { ...jsonHeaders, 'content-length': Buffer.byteLength(body) });
   response.write(body);
   let leftBytes = discardBytesMax;

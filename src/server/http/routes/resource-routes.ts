@@ -202,7 +202,15 @@ function withoutReadOnly(sent: unknown, current: AnyResource | undefined): unkno
   }
   if (!isRecord(rest['metadata'])) return rest;
   const metadata = { ...rest['metadata'] };
-  for (const field of ['id', 'name', 'project', 'generation', 'createdAtMs', 'deletionRequestedAtMs'] as const) {
+  for (const field of [
+    'id',
+    'name',
+    'project',
+    'generation',
+    'createdAtMs',
+    'deletionRequestedAtMs',
+    'traceParent',
+  ] as const) {
     if (!(field in metadata)) continue;
     if (current && field !== 'generation' && metadata[field] !== current.metadata[field]) {
       throw new ApiError('InvalidRequest', `metadata.${field} cannot be changed`, { field: `metadata.${field}` });

@@ -100,6 +100,15 @@ describe('the intake', () => {
   });
 });
 
+it('a job has the trace of its message', async () => {
+  await using scene = await sceneOf(broker.url, 'traced');
+  const { server, settings, publisher } = scene;
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  await publisher.send(settings, sound, { headers: { traceparent } });
+  await untilCommitted(server, () => jobsIn(server).length === 1);
+  expect(jobsIn(server)[0]?.metadata.traceParent).toBe(traceparent);
+});
+
 describe('a message that makes no job goes to the dead letters', () => {
   it.each<[string, unknown, string, object?]>([
     ['empty', '', 'NotJson'],

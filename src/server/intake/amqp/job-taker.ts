@@ -1,5 +1,6 @@
 // Messages of the job queue become jobs.
 
+import { traceParentIn } from '../../../base/tracing/trace-parent.ts';
 import { createHash } from 'node:crypto';
 import { newId } from '../../../base/ids.ts';
 import type { Logger } from '../../../base/log.ts';
@@ -52,7 +53,7 @@ export class JobTaker implements Taker {
       ...(replyTo ? { replyTo } : {}),
       ...(correlationId ? { correlationId } : {}),
     };
-    const caller = intakeCaller(this.#parts, 'job');
+    const caller = intakeCaller(this.#parts, 'job', message);
     const accept = permitted(caller.principal, (snapshot, ctx) => acceptJobRequest(snapshot, input, ctx));
     const { decision } = await decideFor(forProject(settings.project, decider), { caller }, accept);
     log.debug(decision.changed ? 'a message made a job' : 'a message was a repetition', {
@@ -71,7 +72,11 @@ export function assertReplyTo(replyTo: string | undefined, { queue, deadLetterQu
 }
 
 /** Who asks for what a message asks for. */
-export function intakeCaller({ decider, settings, audit }: JobTakerParts, kind: 'job' | 'task'): Caller {
+export function intakeCaller(
+  { decider, settings, audit }: JobTakerParts,
+  kind: 'job' | 'task',
+  { headers }: Pick<BrokerMessage, 'headers'>,
+): Caller {
   const { project } = settings;
   const requestId = newId('req', Math.floor(decider.clock.nowMs()), decider.prng);
   const caller: Caller = {
@@ -79,6 +84,7 @@ export function intakeCaller({ decider, settings, audit }: JobTakerParts, kind: 
     requestId,
     address: '',
     face: 'amqp',
+    traceParent: traceParentIn(headers?.['traceparent']),
   };
   if (audit) openTrail(audit, caller, { verb: 'create', kind, project });
   return caller;

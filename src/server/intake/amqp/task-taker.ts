@@ -104,7 +104,7 @@ export class TaskTaker implements Taker {
       seed,
       idempotencyKey,
     };
-    const caller = intakeCaller(this.#parts, 'task');
+    const caller = intakeCaller(this.#parts, 'task', asked.message);
     const schedule = permitted(caller.principal, (snapshot, ctx) =>
       taskAtOnce(snapshot, scheduleTask(snapshot, input, ctx), ctx),
     );
@@ -143,6 +143,7 @@ export class TaskTaker implements Taker {
       messageId: `${id}-${result.status}`,
       contentType: 'application/json',
       ...(message.correlationId === undefined ? {} : { correlationId: message.correlationId }),
+      ...(task.metadata.traceParent === undefined ? {} : { headers: { traceparent: task.metadata.traceParent } }),
     };
     const send = (exchange: string, routingKey: string) =>
       this.#publish({ ...envelope, exchange, routingKey }, Buffer.from(JSON.stringify(body)));
@@ -152,13 +153,13 @@ export class TaskTaker implements Taker {
   }
 
   /** Tells the receivers of events. The message goes to the dead letters because this throws. */
-  async #giveUp({ request, attempt }: Asked, { result, task }: Outcome): Promise<never> {
+  async #giveUp({ request, attempt, message: sent }: Asked, { result, task }: Outcome): Promise<never> {
     const { decider, settings, log } = this.#parts;
     const why = 'error' in result ? result.error : '';
     const message = `request ${request.task_id ?? 'without task_id'} was given up after ${attempt} attempts: ${why}`;
     await decideFor(
       forProject(settings.project, decider),
-      { caller: intakeCaller(this.#parts, 'task') },
+      { caller: intakeCaller(this.#parts, 'task', sent) },
       (_snapshot, ctx) => ({
         plan: { changes: [eventChange(task, { type: 'Warning', reason: 'ScheduleGivenUp', message }, ctx)] },
       }),

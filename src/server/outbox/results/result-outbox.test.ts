@@ -4,15 +4,19 @@ import { createManualClock } from '../../../base/manual-clock.ts';
 import { system } from '../../../base/system.ts';
 import { testCache, testJob } from '../../../core/testing.ts';
 import type { Decider } from '../../decide.ts';
+import type { Envelope } from '../../intake/amqp/broker.ts';
 import type { ConfirmedPublisher } from '../../intake/amqp/confirmed-publisher.ts';
 import { ResultOutbox } from './result-outbox.ts';
 
-it('waits only a short time at its end for a broker that confirms nothing', async () => {
+it('sends the trace of the request, and waits only a short time at its end for a broker that confirms nothing', async () => {
   const clock = createManualClock();
-  const due = testJob('a', {}, { phase: 'Succeeded', result: { messageId: 'm', body: '{}', exchange: 'waiting' } });
+  const job = testJob('a', {}, { phase: 'Succeeded', result: { messageId: 'm', body: '{}', exchange: 'waiting' } });
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  const due = { ...job, metadata: { ...job.metadata, traceParent: traceparent } };
   let sent = 0;
-  const publish = (): Promise<never> => {
+  const publish = ({ headers }: Envelope): Promise<never> => {
     sent += 1;
+    expect(headers).toEqual({ traceparent });
     return new Promise(() => {});
   };
   const outbox = new ResultOutbox({

@@ -147,7 +147,7 @@ export class ResultOutbox {
   async #deliver(job: Job, result: JobResultDelivery): Promise<void> {
     const { decider } = this.#parts;
     const { project, name } = job.metadata;
-    const [toExchange, toReply] = await Promise.allSettled([this.#toExchange(result), this.#toReply(job, result)]);
+    const [toExchange, toReply] = await Promise.allSettled([this.#toExchange(job, result), this.#toReply(job, result)]);
     const exchange = toExchange.status === 'fulfilled' ? toExchange.value : undefined;
     const reply = toReply.status === 'fulfilled' ? toReply.value : undefined;
     const delivered: Delivered = {
@@ -162,7 +162,10 @@ export class ResultOutbox {
     for (const outcome of [toExchange, toReply]) if (outcome.status === 'rejected') throw outcome.reason;
   }
 
-  async #toExchange({ exchange, messageId, body }: JobResultDelivery): Promise<'confirmed' | 'unrouted' | undefined> {
+  async #toExchange(
+    job: Job,
+    { exchange, messageId, body }: JobResultDelivery,
+  ): Promise<'confirmed' | 'unrouted' | undefined> {
     if (exchange === 'confirmed' || exchange === 'dropped') return undefined;
     const { publisher, exchange: to } = this.#parts;
     return publisher.publish(
@@ -172,6 +175,7 @@ export class ResultOutbox {
         messageId,
         contentType: 'application/json',
         type: jobResultVersion,
+        ...traceOf(job),
       },
       Buffer.from(body),
     );
@@ -179,10 +183,10 @@ export class ResultOutbox {
 
   /** A queue that is gone was its requester's, who no longer waits. */
   async #toReply(
-    { spec }: Job,
+    job: Job,
     { reply, messageId, body }: JobResultDelivery,
   ): Promise<'confirmed' | 'dropped' | undefined> {
-    const { replyTo, correlationId } = spec.request ?? {};
+    const { replyTo, correlationId } = job.spec.request ?? {};
     if (reply !== 'waiting' || replyTo === undefined) return undefined;
     const fate = await this.#parts.publisher.publish(
       {
@@ -192,6 +196,7 @@ export class ResultOutbox {
         contentType: 'application/json',
         type: jobResultVersion,
         ...(correlationId === undefined ? {} : { correlationId }),
+        ...traceOf(job),
       },
       Buffer.from(body),
     );
@@ -201,4 +206,9 @@ export class ResultOutbox {
   #rest(key: string, ms: number): void {
     this.#restUntilMs.set(key, this.#parts.decider.clock.monotonicMs() + ms);
   }
+}
+
+/** What comes of a job is part of the trace of its request. */
+function traceOf({ metadata: { traceParent } }: Job): { readonly headers?: { readonly traceparent: string } } {
+  return traceParent === undefined ? {} : { headers: { traceparent: traceParent } };
 }

@@ -218,6 +218,7 @@ export class WebhookSender {
         'webhook-id': event.id,
         'webhook-timestamp': String(timestamp),
         'webhook-signature': signature,
+        ...(event.traceparent === undefined ? {} : { traceparent: event.traceparent }),
       },
       body,
       signal: this.#stopping.signal,

@@ -6,12 +6,13 @@ import { parse } from '../../../api/parse.ts';
 import { WebhookSpec } from '../../../api/resources/webhook.ts';
 import { silentLogger } from '../../../base/log.ts';
 import { createManualClock, type ManualClock } from '../../../base/manual-clock.ts';
+import { eventChange } from '../../../core/state/events.ts';
 import { keys } from '../../../core/state/keys.ts';
 import { testTask } from '../../../core/testing.ts';
 import { createMemoryStore } from '../../../store/memory/memory-store.ts';
 import { type Decider, decideAndCommit } from '../../decide.ts';
 import { deleteEvents, putEvents, testDecider } from '../bus/testing.ts';
-import type { Posted } from './post.ts';
+import type { PostCall, Posted } from './post.ts';
 import { Webhooks } from './webhooks.ts';
 
 const day = 86_400_000;
@@ -19,10 +20,12 @@ let clock: ManualClock;
 let decider: Decider;
 let webhooks: Webhooks;
 let taken: CloudEvent[];
+let traces: (string | undefined)[];
 let answer: Posted;
 
 const start = (): void => {
-  const post = ({ body }: { readonly body: string }): Promise<Posted> => {
+  const post = ({ body, headers }: Pick<PostCall, 'body' | 'headers'>): Promise<Posted> => {
+    traces.push(headers['traceparent']);
     if (answer.error === undefined) taken.push(JSON.parse(body) as CloudEvent); // it is what the sender wrote
     return Promise.resolve(answer);
   };
@@ -52,7 +55,7 @@ async function setWebhook(more: object = {}): Promise<void> {
 beforeEach(async () => {
   clock = createManualClock();
   decider = testDecider(createMemoryStore(), clock);
-  [taken, answer] = [[], { status: 204 }];
+  [taken, traces, answer] = [[], [], { status: 204 }];
   const values = { current: `whsec_${Buffer.alloc(32, 7).toString('base64')}` };
   const secret = { kind: 'secretValues' as const, project: 'default', name: 'hooks', secretId: 'sec_1', values };
   await decideAndCommit(decider, () => ({
@@ -64,6 +67,20 @@ beforeEach(async () => {
 afterEach(() => webhooks.stop());
 
 describe('a webhook', () => {
+  it('gets the trace of the request that created the subject', async () => {
+    const traceParent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    const task = testTask('a');
+    const subject = { ...task, metadata: { ...task.metadata, traceParent } };
+    await putEvents(decider, ['A']);
+    await expect.poll(reasons).toEqual(['A']);
+    await decideAndCommit(decider, (_snapshot, ctx) => ({
+      plan: { changes: [eventChange(subject, { reason: 'B', message: 'b' }, ctx)] },
+    }));
+    await expect.poll(reasons).toEqual(['A', 'B']);
+    expect(traces).toEqual([undefined, traceParent]);
+    expect(taken.map(({ traceparent }) => traceparent)).toEqual([undefined, traceParent]);
+  });
+
   it('gets one gap event when events were deleted while it was paused', async () => {
     await putEvents(decider, ['A']);
     await expect.poll(reasons).toEqual(['A']);

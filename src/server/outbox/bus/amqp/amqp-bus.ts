@@ -72,7 +72,9 @@ class AmqpBus implements Bus {
 
   async #publish(event: CloudEvent): Promise<void> {
     const routingKey = routeOf(event);
-    const envelope = { exchange: this.#exchange, routingKey, messageId: event.id, contentType: mediaType };
+    const { id: messageId, traceparent } = event;
+    const headers = traceparent === undefined ? {} : { headers: { traceparent } };
+    const envelope = { exchange: this.#exchange, routingKey, messageId, contentType: mediaType, ...headers };
     const outcome = await this.#publisher.publish(envelope, Buffer.from(JSON.stringify(event)), { readyWithinMs });
     if (outcome === 'confirmed' || this.#hasWarned) return;
     this.#hasWarned = true; // once for each connection

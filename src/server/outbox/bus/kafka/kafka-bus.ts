@@ -48,7 +48,11 @@ class KafkaBus implements Bus {
       topic: this.#topic,
       key: event.partitionkey,
       value: JSON.stringify(event),
-      headers: { 'content-type': mediaType, ce_id: event.id },
+      headers: {
+        'content-type': mediaType,
+        ce_id: event.id,
+        ...(event.traceparent === undefined ? {} : { traceparent: event.traceparent }),
+      },
     }));
     await this.#producer.send({ acks: allInSync, messages });
   }
