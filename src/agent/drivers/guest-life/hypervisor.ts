@@ -92,10 +92,10 @@ export interface RunLive {
   /** On the source: resolves when all was sent, and the machine stands still. After an error `settle` is to be called. */
   send(call: RunSend, signal: AbortSignal): Promise<void>;
   /**
-   * On the source: ends what is left of a move that failed, and lets the machine run on. False: its memory may be complete elsewhere, and it
-   * stands still; unless the move is `over`.
+   * On the source: ends what is left of a move that has `failed`, or of one of an earlier agent that may be `found`, and lets the machine run on.
+   * False: its memory may be complete elsewhere, and it stands still; unless the move is `over`.
    */
-  settle(over: boolean): Promise<boolean>;
+  settle(why: 'failed' | 'found' | 'over'): Promise<boolean>;
 }
 
 /** One run of one machine, from its start or its adoption to its end. */

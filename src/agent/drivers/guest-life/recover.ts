@@ -153,7 +153,7 @@ async function adopt(
   await Promise.race([run.connected, sleep(hands.clock, adoptPatienceMs, limit.signal)]); // one that hangs is watched all the same
   limit.abort();
   if (record.handedOver === undefined)
-    await run.live?.settle(false).catch((error: unknown) =>
+    await run.live?.settle('found').catch((error: unknown) =>
       hands.log.warn('cannot see whether a guest was being sent', {
         instance: slot.instanceId,
         error: describeError(error),

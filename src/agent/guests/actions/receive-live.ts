@@ -7,13 +7,15 @@ import { describeError } from '../../../base/log.ts';
 import type { Driver, GuestLiveMigration, GuestSpec } from '../../drivers/driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import type { LedgerEntry } from '../../ledger/ledger.ts';
-import type { LiveSource } from '../../migration/move.ts';
+import type { LiveSource, MoveProgress } from '../../migration/move.ts';
 import { oldestGuest } from '../observe.ts';
 import type { GuestParts } from '../parts.ts';
 import { listen, meansToReceive, tell } from './receive.ts';
 
 /** Whatever broke, the guest runs on at its host; a move that breaks so often is given up. */
 const triesMax = 5;
+/** Each is a report, and a commit in the store. */
+const progressMs = 1000;
 
 export async function receiveLive(parts: GuestParts, { assignment }: LedgerEntry): Promise<Step> {
   const { migration, instanceId } = assignment;
@@ -114,8 +116,12 @@ async function sent(
   const { source, live, signal } = call;
   const { instanceId, migration } = assignment;
   const move = { instanceId, id: migration?.id ?? '' };
-  await Promise.all([
-    source.send(move, (seen) => tell(parts, assignment, { state: 'copying', ...seen, way: 'direct' }), signal),
-    live.received(instanceId, signal),
-  ]);
+  let toldMs = -Infinity;
+  const onProgress = (seen: MoveProgress): void => {
+    const nowMs = parts.clock.monotonicMs();
+    if (nowMs - toldMs < progressMs) return;
+    toldMs = nowMs;
+    tell(parts, assignment, { state: 'copying', ...seen, way: 'direct' });
+  };
+  await Promise.all([source.send(move, onProgress, signal), live.received(instanceId, signal)]);
 }

@@ -57,7 +57,7 @@ export function liveMigrationOf(hands: Hands, moves: NonNullable<Hypervisor['liv
         if (slot.record?.handedOver === undefined) return;
         if (slot.run?.live === undefined)
           throw new DriverError('NotPossible', `cannot take ${instanceId} back: it does not run`);
-        await slot.run.live.settle(true);
+        await slot.run.live.settle('over');
         await slots.save(slot, { handedOver: undefined });
       });
     },
@@ -74,7 +74,7 @@ async function send(hands: Hands, instanceId: string, call: LiveSend, signal: Ab
   } catch (error) {
     if (slots.closed) throw error; // the next agent sees to it
     try {
-      if (await live.settle(false)) await slots.save(slot, { handedOver: undefined });
+      if (await live.settle('failed')) await slots.save(slot, { handedOver: undefined });
     } catch (failure) {
       log.warn('cannot see what became of a guest that was sent', {
         instance: instanceId,

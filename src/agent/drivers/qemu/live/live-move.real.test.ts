@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { system } from '../../../../base/system.ts';
 import { untilGuest } from '../../conformance.ts';
 import type { Driver, GuestLiveMigration, LiveSend } from '../../driver.ts';
 import { makeQemuTestHost, type QemuTestHost, testSpec } from '../test-host.ts';
@@ -83,8 +84,10 @@ it('is taken back when its move has come to nothing', async () => {
 
 it('runs on where the other machine dies, whatever step the move is at', async () => {
   await live(target).expect(there, await live(source).describe(id), never);
+  const waiting = await hosts[1].process(id);
+  if (waiting === null) throw new Error('no machine waits');
   const dying = call({
-    assertUnderWay: () => void hosts[1].kill(id), // at the switchover
+    assertUnderWay: () => void system.signal(waiting.pid, 'SIGKILL'), // at the switchover
   });
   const received = live(target).received(id, never);
   await expect(Promise.all([live(source).send(id, dying, never), received])).rejects.toThrow(/./);
@@ -94,6 +97,38 @@ it('runs on where the other machine dies, whatever step the move is at', async (
     /cannot send/,
   );
   expect(guest(source)?.handedOver).toBeUndefined();
+  await runs(source);
+});
+
+it('runs on where its agent dies at the switchover, before it was handed over', async () => {
+  await live(target).expect(there, await live(source).describe(id), never);
+  const closed = Promise.withResolvers<void>();
+  const dying = call({
+    assertUnderWay() {
+      void source.close().then(closed.resolve);
+      throw new Error('the agent dies');
+    },
+  });
+  await expect(live(source).send(id, dying, never)).rejects.toThrow(/the agent dies/);
+  await closed.promise;
+  await hosts[0].untilStatus(id, 'finish-migrate');
+  source = hosts[0].open();
+  await source.recover();
+  expect(guest(source)?.handedOver).toBeUndefined();
+  await source.close();
+  await hosts[0].untilStatus(id, 'running');
+  source = hosts[0].open();
+  await source.recover();
+  await runs(source);
+});
+
+it('stays suspended over a restart of its agent', async () => {
+  await source.suspension?.suspend(id);
+  await source.close();
+  source = hosts[0].open();
+  await source.recover();
+  expect(guest(source)).toMatchObject({ state: 'suspended' });
+  await source.suspension?.resume(id);
   await runs(source);
 });
 

@@ -109,11 +109,15 @@ class LiveRun implements RunLive {
     await this.#qmp.execute('blockdev-del', { 'node-name': mirrored }).catch(() => {}); // it goes with QEMU
   }
 
-  async settle(over: boolean): Promise<boolean> {
+  async settle(why: Parameters<RunLive['settle']>[0]): Promise<boolean> {
+    const over = why === 'over';
     const status = await this.#migrationStatus();
     if (status === 'completed' && !over) return false;
     const jobs = await this.#jobs();
     const active = status !== undefined && !['none', 'completed', 'failed', 'cancelled'].includes(status);
+    const copied = jobs.some(({ id }) => id === mirrored);
+    // A guest may stand still for other reasons.
+    if (why === 'found' && !active && !copied) return true;
     if (active) {
       await this.#qmp.execute('migrate_cancel');
       const ended = await this.#within(switchMsMax, async () => {
@@ -122,7 +126,7 @@ class LiveRun implements RunLive {
       });
       if (ended === 'completed' && !over) return false; // it was faster
     }
-    if (jobs.some(({ id }) => id === mirrored)) await this.#dropMirror();
+    if (copied) await this.#dropMirror();
     await this.#qmp.execute('blockdev-del', { 'node-name': mirrored }).catch(() => {}); // there is none
     await this.#goOn();
     return true;
