@@ -484,6 +484,7 @@ async function openDrivers(
           ...(networkGuard === undefined ? {} : { networkGuard }),
         },
         ...(pretended === undefined ? {} : { pretendedVolumes: pretended }),
+        filesystems: pretended === undefined && system.userId() === 0,
       }),
     );
   }

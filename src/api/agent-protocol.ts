@@ -294,6 +294,8 @@ export const VolumeAssignment = Type.Object(
     generation: Type.Integer(),
     sizeGiB: VolumeSpec.properties.sizeGiB,
     snapshots: VolumeSpec.properties.snapshots,
+    /** Absent: a disk. */
+    format: Type.Optional(Type.Literal('filesystem')),
     /** On the same host. */
     source: Type.Optional(Type.Object({ volumeId: VolumeId, snapshot: Type.String() }, closed)),
     /** It has existed here: if it is missing now, its data is lost, and an empty one in its place would hide that. */

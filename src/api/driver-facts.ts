@@ -47,7 +47,7 @@ export const driverFacts: readonly DriverFacts[] = [
     name: 'container',
     summary: 'groups of containers of a Docker-compatible engine: podman, docker',
     proven: 'conformance and faults against real podman',
-    volumes: false,
+    volumes: true,
     suspends: true,
     runs: false,
     migrates: false,

@@ -75,7 +75,7 @@ export const runDiskSerial = 'berth-run';
 /** The name of the runner's virtio-serial port, as a guest sees it. */
 export const runnerPort = 'berth.run.0';
 
-/** A volume of the host, as a guest has it: a qcow2 file, which the guest finds by its name. */
+/** A volume of the host, as a guest has it: a qcow2 file, which the guest finds by its name, or a file system, which its containers mount. */
 export interface GuestVolume {
   readonly volumeId: string;
   readonly name: string;
@@ -244,6 +244,8 @@ export interface Driver {
   readonly volumes?: GuestVolumes;
   /** Its guests can have folders of the host, as their containers ask for. */
   readonly mounts?: true;
+  /** Its guests can have volumes with a file system, which containers mount, and no other volumes. */
+  readonly filesystems?: true;
   /** The ways into its guests while they run. */
   readonly access?: GuestAccess;
   /**

@@ -60,6 +60,8 @@ export interface DriverContext {
   readonly libvirt?: { readonly uri: string; readonly network: string; readonly networkGuard?: HostGuard };
   /** Where all guests of the host are pretended: its volumes, pretended too. */
   readonly pretendedVolumes?: VolumeDisk;
+  /** The agent may mount volumes with a file system. */
+  readonly filesystems?: boolean;
 }
 
 export const drivers: Readonly<Record<string, (context: DriverContext) => Driver>> = {
@@ -69,7 +71,12 @@ export const drivers: Readonly<Record<string, (context: DriverContext) => Driver
     return createZonesDriver({ ...context, settings: context.zones });
   },
   container: ({ engineSocket: socket, containerNetwork: ownNetwork, ...context }) =>
-    createContainerDriver({ ...context, socket, ...(ownNetwork === undefined ? {} : { ownNetwork }) }),
+    createContainerDriver({
+      ...context,
+      socket,
+      filesystems: context.filesystems === true,
+      ...(ownNetwork === undefined ? {} : { ownNetwork }),
+    }),
   libvirt: ({ libvirt, network: hostNetwork, ...context }) =>
     createLibvirtDriver({ ...context, ...libvirt, ...(hostNetwork === undefined ? {} : { hostNetwork }) }),
   fake({ clock, prng, pretendedVolumes: disk }) {

@@ -48,8 +48,9 @@ export function volumeStatus(parts: VolumeParts, volumeId: string): VolumeReport
 
 export function volumeGate(parts: VolumeParts, volumeId: string, instanceId: string): VolumeGate {
   const { ledger, files, looks } = parts;
-  const shut = (why: string): VolumeGate => ({ open: false, why, path: files?.pathOf(volumeId) });
   const assignment = ledger.volumeOf(volumeId);
+  const path = files?.pathOf(volumeId, assignment?.format);
+  const shut = (why: string): VolumeGate => ({ open: false, why, path });
   if (files === undefined) return shut(noVolumes.message);
   if (assignment === undefined) return shut('the control plane has not assigned it to this host yet');
   if (assignment.want === 'absent') return shut('it is being deleted');
@@ -62,7 +63,7 @@ export function volumeGate(parts: VolumeParts, volumeId: string, instanceId: str
   const other = holders.find((holder) => holder.instanceId !== instanceId);
   if (other !== undefined) return shut(`guest ${other.instanceId} has it`);
   if (blind !== undefined) return shut(`driver "${blind}" does not see its guests yet, and one of them may have it`);
-  return { open: true, path: files.pathOf(volumeId) };
+  return { open: true, path: files.pathOf(volumeId, assignment.format) };
 }
 
 /** The trouble of a guest that does not let go of the volume, or does not get it. */

@@ -73,7 +73,7 @@ export const HostSpec = Type.Object(
 export type HostSpec = Static<typeof HostSpec>;
 
 /** What an agent can give to guests of a driver; agents of earlier versions say nothing. */
-const driverOffers = [...attemptKinds, 'mounts', 'migration', 'resize'] as const;
+const driverOffers = [...attemptKinds, 'mounts', 'migration', 'resize', 'filesystems'] as const;
 export type DriverOffer = (typeof driverOffers)[number];
 
 /** What decides whether a guest can move here while it runs: equal words on both hosts. */
@@ -111,7 +111,7 @@ export const HostDriver = Type.Object(
       Type.Array(Type.Enum([...driverOffers]), {
         maxItems: 16,
         description:
-          'kinds of health checks, mounts of containers, moves to other hosts, and resizes; default: none, as with agents of earlier versions',
+          'kinds of health checks, mounts of containers, moves to other hosts, resizes, and volumes with a file system; default: none, as with agents of earlier versions',
       }),
     ),
   },

@@ -1,6 +1,7 @@
-// Mounts: folders and files of a host that containers see. A pool says which.
+// Mounts: what containers see besides their image: folders and files of a host, which a pool allows, and volumes of their instance.
 
 import { type Static, Type } from 'typebox';
+import { Name } from './metadata.ts';
 
 /** Absolute, and only one way to write it: without empty parts, `.` and `..`. */
 export const PlainPath = Type.String({
@@ -11,13 +12,18 @@ export const PlainPath = Type.String({
 
 export const Mount = Type.Object(
   {
-    hostPath: Type.String({ ...PlainPath, description: 'a folder or a file of the host, which its pool allows' }),
+    hostPath: Type.Optional(
+      Type.String({ ...PlainPath, description: 'a folder or a file of the host, which its pool allows' }),
+    ),
+    volume: Type.Optional(Type.String({ ...Name, description: 'or a volume of the instance, with a file system' })),
     path: Type.String({ ...PlainPath, description: 'where the container sees it' }),
     readOnly: Type.Optional(Type.Boolean({ description: 'default: false' })),
   },
   { additionalProperties: false },
 );
 export type Mount = Static<typeof Mount>;
+
+export type HostMount = Omit<Mount, 'volume' | 'hostPath'> & { readonly hostPath: string };
 
 export const mountsMax = 32;
 

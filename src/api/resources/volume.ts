@@ -10,6 +10,8 @@ export const volumeSnapshotsMax = 16;
 /** Characters; an agent cuts off more. */
 export const volumeMessageLengthMax = 4096;
 
+const volumeFormats = ['disk', 'filesystem'] as const;
+
 export const VolumeSpec = Type.Object(
   {
     sizeGiB: Type.Integer({ minimum: 1, maximum: 65_536, description: 'grows, and never shrinks' }),
@@ -24,6 +26,11 @@ export const VolumeSpec = Type.Object(
         { volume: Name, snapshot: Name },
         { ...closed, description: 'it begins as copy this snapshot, on the same host' },
       ),
+    ),
+    format: Type.Optional(
+      Type.Enum([...volumeFormats], {
+        description: 'disk: for virtual machines; filesystem: for containers, which mount it; default: disk',
+      }),
     ),
     snapshots: Type.Array(Name, {
       default: [],

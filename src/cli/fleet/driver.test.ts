@@ -26,7 +26,7 @@ describe('berth driver ls', () => {
       'NAME | GUESTS | VOLUMES | SUSPENDS | RUNS JOBS | PROVEN BY | HOSTS',
       'qemu | virtual machines, each a QEMU process of the agent | yes | yes | yes | conformance and faults against real QEMU | h1 (kvm)',
       'libvirt | virtual machines, each a domain of libvirt | yes | yes | yes | conformance and faults against real libvirt | -',
-      'container | groups of containers of a Docker-compatible engine: podman, docker | no | yes | no | conformance and faults against real podman | -',
+      'container | groups of containers of a Docker-compatible engine: podman, docker | yes | yes | no | conformance and faults against real podman | -',
       'zones | virtual machines, each a bhyve zone of an illumos host | no | no | no | recorded dialogues only; not run on illumos | h2',
       'fake | simulated guests, for tests and for trying Berth out | yes | yes | yes | the same conformance | -',
       'novel | this program does not have this driver | - | - | - | - | h1',

@@ -1,6 +1,6 @@
 // `berth volume ...`: disks independent of instances, on local storage of a host.
 
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { errorCodes } from '../../api/errors.ts';
 import type { Volume, VolumeSpec } from '../../api/resources/volume.ts';
 import type { Cli } from '../cli.ts';
@@ -81,6 +81,7 @@ export function volumeLines({ metadata, spec, status }: Volume, nowMs: number): 
     ...fieldLines(
       [
         ['size', `${spec.sizeGiB} GiB${used}`],
+        ['format', spec.format === 'filesystem' ? 'filesystem, for containers' : undefined],
         ['host', status.host],
         ['instance', status.attachedTo?.instance],
         ['state', ready && `${ready.reason}: ${ready.message}`],
@@ -96,6 +97,7 @@ export function volumeLines({ metadata, spec, status }: Volume, nowMs: number): 
 }
 
 interface CreateOptions extends WaitOptions {
+  readonly format?: 'disk' | 'filesystem';
   readonly size: string;
   readonly host?: string;
   readonly from?: string;
@@ -108,11 +110,17 @@ function createCommand(cli: Cli): Command {
     .argument('<name>')
     .requiredOption('-s, --size <amount>', '10GiB, 1TiB')
     .option('--host <host>', 'create it there now')
+    .addOption(
+      new Option('--format <format>', 'disk for virtual machines, filesystem for containers; default: disk').choices([
+        'disk',
+        'filesystem',
+      ]),
+    )
     .option('--from <volume@snapshot>', 'copy this snapshot, on the same host')
     .option('-l, --label <key=value>', 'label of the volume; may be repeated', collect, []);
   return withWait(command, 'it is ready; needs --host or --from').action(
     async (name: string, options: CreateOptions, called: Command) => {
-      const { host, from, size, label, wait } = options;
+      const { host, from, size, label, wait, format } = options;
       if (wait && host === undefined && from === undefined)
         throw usageError(
           '--wait needs --host or --from',
@@ -121,6 +129,7 @@ function createCommand(cli: Cli): Command {
       const spec: Partial<VolumeSpec> & { sizeGiB: number } = {
         sizeGiB: parseGiB('--size', size),
         ...(host === undefined ? {} : { host }),
+        ...(format === undefined ? {} : { format }),
         ...(from === undefined ? {} : { source: parseSource(from) }),
       };
       const session = await openSession(cli, called);
@@ -135,7 +144,7 @@ function createCommand(cli: Cli): Command {
       );
       await maybeWait(cli, session, made, options, untilMade(name));
       cli.stdout.write(
-        `${name} ${wait ? 'is ready' : host === undefined && from === undefined ? 'created; attach it: berth run IMAGE --volume ' + name : 'is being created'}\n`,
+        `${name} ${wait ? 'is ready' : host === undefined && from === undefined ? `created; attach it: berth run IMAGE ${format === 'filesystem' ? `--mount ${name}:/PATH` : `--volume ${name}`}` : 'is being created'}\n`,
       );
     },
   );

@@ -11,6 +11,7 @@ import { imageCredentialsOf } from '../options/image-credential-options.ts';
 import {
   type ContainerOptions,
   containersOf,
+  volumesOfMounts,
   fileSpecOf,
   partOfCpu,
   withContainerOptions,
@@ -174,8 +175,13 @@ export async function specOf(cli: Cli, image: string, options: SpecOptions): Pro
     ...(options.preempt ? { preemption: 'LowerPriority' } : {}),
     ...(options.gang === undefined ? {} : { gang: parseGang(options.gang) }),
     ...(options.exclusive ? { exclusive: true } : {}),
-    ...(options.volume.length === 0 ? {} : { volumes: options.volume.map(parseVolume) }),
+    ...volumesOf(options),
   };
+}
+
+function volumesOf(options: SpecOptions): Pick<InstanceSpec, 'volumes'> {
+  const volumes = [...options.volume.map(parseVolume), ...volumesOfMounts(options)];
+  return volumes.length === 0 ? {} : { volumes };
 }
 
 /** `data` or `data:ro`. */

@@ -41,8 +41,8 @@ export function withContainerOptions(command: Command): Command {
       [],
     )
     .option(
-      '--mount <host-path:path>',
-      'a folder of the host that its pool allows, for a container; HOST-PATH:PATH:ro for read-only; may be repeated',
+      '--mount <source:path>',
+      'for a container: a volume, or a folder of the host that its pool allows; SOURCE:PATH:ro for read-only; may be repeated',
       collect,
       [],
     )
@@ -70,12 +70,24 @@ export async function containersOf(
   return { containers: [main] };
 }
 
-/** `/srv/data:/data:ro`. */
+/** `/srv/data:/data:ro`, or `data:/data`. */
 function parseMount(text: string): NonNullable<Container['mounts']>[number] {
-  const [, hostPath, path, how] = /^(\/[^:]*):(\/[^:]*)(:ro|:rw)?$/.exec(text) ?? [];
-  if (hostPath === undefined || path === undefined)
-    throw usageError(`--mount cannot be "${text}"`, 'write --mount /srv/data:/data, or /srv/data:/data:ro');
-  return how === ':ro' ? { hostPath, path, readOnly: true } : { hostPath, path };
+  const [, source, path, how] = /^(\/[^:]*|[a-z0-9][a-z0-9-]*):(\/[^:]*)(:ro|:rw)?$/.exec(text) ?? [];
+  if (source === undefined || path === undefined)
+    throw usageError(
+      `--mount cannot be "${text}"`,
+      'write --mount VOLUME:/data, /srv/data:/data, or /srv/data:/data:ro',
+    );
+  const mount = source.startsWith('/') ? { hostPath: source, path } : { volume: source, path };
+  return how === ':ro' ? { ...mount, readOnly: true } : mount;
+}
+
+/** The volumes that mounts name: the instance has them. */
+export function volumesOfMounts({ mount }: Pick<ContainerOptions, 'mount'>): NonNullable<InstanceSpec['volumes']> {
+  return mount.flatMap((text) => {
+    const { volume, readOnly } = parseMount(text);
+    return volume === undefined ? [] : [readOnly ? { name: volume, readOnly } : { name: volume }];
+  });
 }
 
 /** `0.25`: only containers have parts of CPUs. */

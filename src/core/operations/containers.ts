@@ -26,7 +26,11 @@ export function assertContainers(snapshot: Snapshot, spec: AskingSpec): void {
     if (other !== undefined) assertImage(snapshot, other, { at: `spec.containers[${i}].image`, beside: image });
   }
   assertLimits(snapshot, spec, spec.containers);
-  assertMounts(snapshot, { containers: spec.containers, placement: spec.placement });
+  assertMounts(snapshot, {
+    containers: spec.containers,
+    placement: spec.placement,
+    ...(spec.volumes === undefined ? {} : { volumes: spec.volumes }),
+  });
   assertPorts(spec, spec.containers);
 }
 

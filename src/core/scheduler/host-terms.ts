@@ -86,6 +86,8 @@ function needsOf({ checks, containers }: AskingSpec): DriverOffer[] | undefined 
     for (const kind of attemptKinds) if (check[kind] !== undefined) needs.add(kind);
   if (containers?.some(({ mounts, stopGraceMs }) => mounts !== undefined || stopGraceMs !== undefined) === true)
     needs.add('mounts');
+  if (containers?.some(({ mounts }) => mounts?.some(({ volume }) => volume !== undefined)) === true)
+    needs.add('filesystems');
   return needs.size === 0 ? undefined : [...needs].sort();
 }
 

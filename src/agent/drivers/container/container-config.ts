@@ -7,6 +7,7 @@ import type { ContainerGuard } from '../../network/container-guard.ts';
 import type { GuestContainer, GuestSpec } from '../driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import { mountConfig, mountsLabel, mountsText } from './mounts.ts';
+import { hostMountOf } from './volume-mounts.ts';
 
 export const labels = {
   instance: 'berth.instance',
@@ -70,7 +71,8 @@ export interface ContainerPlace {
 
 /** For `ContainerCreate` of the Docker API. */
 export function containerConfig(spec: GuestSpec, container: GuestContainer, place: ContainerPlace): unknown {
-  const { command, args, env, name, mounts, stopGraceMs } = container;
+  const { command, args, env, name, stopGraceMs } = container;
+  const mounts = container.mounts?.map((mount) => hostMountOf(mount, spec.volumes ?? []));
   const memoryBytes = (container.memoryMiB ?? spec.memoryMiB) * 1024 * 1024;
   return {
     Image: place.imageId,

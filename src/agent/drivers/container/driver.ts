@@ -18,12 +18,14 @@ export type ContainerDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 
   readonly prng: Prng;
   readonly imageCredentials?: CredentialFor;
   readonly socket: EngineSocketOptions;
+  /** Whether the agent can mount volumes: as root. */
+  readonly filesystems?: boolean;
   /** Absent: the engine's. */
   readonly ownNetwork?: ContainerNetwork;
 };
 
 export function createContainerDriver(options: ContainerDriverOptions): Driver {
-  const { clock, prng, log, bindAddress = '127.0.0.1', imageCredentials, ownNetwork } = options;
+  const { clock, prng, log, bindAddress = '127.0.0.1', imageCredentials, ownNetwork, filesystems = false } = options;
   const engine = new EngineClient({
     clock,
     socketPath: async () => {
@@ -37,13 +39,15 @@ export function createContainerDriver(options: ContainerDriverOptions): Driver {
   const driver = createVmDriver({
     ...options,
     createHypervisor: ({ root }) => {
-      hypervisor = new GroupHypervisor({ engine, watch, clock, log, bindAddress, imageCredentials, ownNetwork, root });
+      const shared = { engine, watch, clock, log, bindAddress, imageCredentials, ownNetwork };
+      hypervisor = new GroupHypervisor({ ...shared, filesystems, root });
       return hypervisor;
     },
   });
   return {
     ...driver,
     mounts: true,
+    ...(filesystems ? { filesystems } : {}),
     create: (spec, signal) => driver.create(withContainers(spec), signal),
     async close() {
       await driver.close();

@@ -8,7 +8,7 @@ import { describeError, type Logger } from '../../../base/log.ts';
 import { createSharedWork } from '../../../base/concurrency/shared-work.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import type { GuestAccess } from '../access.ts';
-import type { Fingerprint } from '../driver.ts';
+import type { Fingerprint, GuestVolume } from '../driver.ts';
 import type { GuestRecord } from '../guest-life/guest-record.ts';
 import { type CredentialFor, guestCredentialFor } from '../../images/credentials/image-credentials.ts';
 import { ownCredentials } from '../own-credentials.ts';
@@ -31,6 +31,7 @@ import { runGroup } from './group-run.ts';
 import { runs } from './group-state.ts';
 import { assertMountable, mountsLabel, mountsOfLabel } from './mounts.ts';
 import { type PulledImage, pullImage, type Pulls } from './pull.ts';
+import { fixedVolumes, makeMountPoints, mountVolumes, releaseVolume } from './volume-mounts.ts';
 
 export interface GroupHypervisorOptions {
   readonly engine: Engine;
@@ -41,6 +42,7 @@ export interface GroupHypervisorOptions {
   /** Of the host. */
   readonly imageCredentials?: CredentialFor | undefined;
   readonly ownNetwork?: ContainerNetwork | undefined;
+  readonly filesystems: boolean;
   /** The guests' folder. */
   readonly root: () => Promise<string>;
 }
@@ -49,6 +51,7 @@ export class GroupHypervisor implements Hypervisor {
   readonly name = 'container';
   readonly failureCode = 'ContainerEngineFailed';
   readonly suspends = true;
+  readonly volumes?: true;
   readonly #options: GroupHypervisorOptions;
   readonly #engine: Engine;
   readonly #creations = new Map<string, Creation>();
@@ -61,6 +64,7 @@ export class GroupHypervisor implements Hypervisor {
   constructor(options: GroupHypervisorOptions) {
     this.#options = options;
     this.#engine = options.engine;
+    if (options.filesystems) this.volumes = true;
   }
 
   async fingerprint(): Promise<Fingerprint> {
@@ -109,6 +113,7 @@ export class GroupHypervisor implements Hypervisor {
       await this.#createAll(creation, { directory, ports });
     }
     await this.#closeNetwork(instanceId);
+    await mountVolumes(this.#options.clock, record.volumes ?? []);
     for (const name of namesOf(record)) {
       await this.#engine.start(containerName(instanceId, name)).catch(async (error: unknown) => {
         await this.#undoStart(machine, creation);
@@ -137,6 +142,10 @@ export class GroupHypervisor implements Hypervisor {
       this.#engine.list(`${labels.directory}=${directory}`),
     );
     return listed.some(({ State }) => State === 'running' || State === 'paused') ? 'its containers run' : undefined;
+  }
+
+  takeVolume({ volume }: { readonly volume: GuestVolume }): Promise<void> {
+    return releaseVolume(this.#options.clock, volume);
   }
 
   purge({ directory }: { readonly directory: string }): Promise<void> {
@@ -195,6 +204,7 @@ export class GroupHypervisor implements Hypervisor {
     to: { readonly directory: string; readonly ports: readonly GuestPort[] },
   ): Promise<void> {
     // One after the other, so that two guests do not get folders of the host that one of them can replace for the other.
+    await makeMountPoints(creation.spec.volumes ?? []);
     if (!creation.spec.containers.some(({ mounts }) => mounts !== undefined))
       return this.#createOnNetwork(creation, to);
     const before = this.#mounting;
@@ -264,7 +274,7 @@ export class GroupHypervisor implements Hypervisor {
 
   #run({ record, directory, log }: Machine): Run {
     const { watch, clock } = this.#options;
-    return runGroup({
+    const run = runGroup({
       engine: this.#engine,
       watch,
       clock,
@@ -278,6 +288,7 @@ export class GroupHypervisor implements Hypervisor {
       checkHealth: (container) => this.#checkHealth(container),
       onDetached: (written) => this.#awaitWritten(written, log),
     });
+    return this.volumes ? { ...run, volumes: fixedVolumes(record.volumes ?? []) } : run;
   }
 
   #awaitWritten(written: Promise<void>, log: Logger): void {

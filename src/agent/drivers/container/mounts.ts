@@ -2,12 +2,12 @@
 // is a symbolic link, no other user can replace a part, and no other guest may write to a folder above it.
 
 import { lstat } from 'node:fs/promises';
-import { isWithin, type Mount } from '../../../api/resources/mount.ts';
+import { type HostMount, isWithin } from '../../../api/resources/mount.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import type { GuestContainer } from '../driver.ts';
 
 /** For the engine: a mount of a container in its configuration. */
-export const mountConfig = ({ hostPath, path, readOnly = false }: Mount) => ({
+export const mountConfig = ({ hostPath, path, readOnly = false }: HostMount) => ({
   Type: 'bind',
   Source: hostPath,
   Target: path,
@@ -18,7 +18,7 @@ export const mountConfig = ({ hostPath, path, readOnly = false }: Mount) => ({
 /** Kept with each container, so that later ones are compared with it. */
 export const mountsLabel = 'berth.mounts';
 
-export function mountsText(mounts: readonly Mount[]): string {
+export function mountsText(mounts: readonly HostMount[]): string {
   return JSON.stringify(mounts.map(({ hostPath, readOnly }) => [hostPath, readOnly === true ? 'r' : 'w']));
 }
 
@@ -49,7 +49,9 @@ export async function assertMountable(
 ): Promise<void> {
   const { uid } = await lstat(directory);
   for (const { name, mounts = [] } of containers) {
-    for (const mount of mounts) {
+    for (const { hostPath, ...rest } of mounts) {
+      if (hostPath === undefined) continue; // a volume
+      const mount = { ...rest, hostPath };
       const what = `container "${name}" cannot have ${mount.hostPath} of the host`;
       await assertSteady(mount.hostPath, what, uid);
       assertApart(mount, others, what);
@@ -83,7 +85,7 @@ async function assertSteady(path: string, what: string, userId: number): Promise
   }
 }
 
-function assertApart({ hostPath, readOnly = false }: Mount, others: readonly HeldPath[], what: string): void {
+function assertApart({ hostPath, readOnly = false }: HostMount, others: readonly HeldPath[], what: string): void {
   for (const other of others) {
     if (other.hostPath === hostPath) continue;
     if (other.writable && isWithin(hostPath, other.hostPath))

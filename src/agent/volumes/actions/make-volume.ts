@@ -6,14 +6,20 @@ import type { VolumeFiles } from '../files/volume-files.ts';
 import type { VolumeParts } from '../volume-parts.ts';
 
 export async function makeVolume(parts: VolumeParts, assignment: VolumeAssignment, files: VolumeFiles): Promise<void> {
-  const { volumeId, name, sizeGiB, source } = assignment;
+  const { volumeId, name, sizeGiB, source, format } = assignment;
   const { making, copies, looks, log } = parts;
   const abort = new AbortController();
   making.set(volumeId, abort);
   if (source !== undefined) copies.set(source.volumeId, (copies.get(source.volumeId) ?? 0) + 1);
   log.info('making a volume', { volume: volumeId, name, sizeGiB });
   try {
-    await files.make({ volumeId, sizeBytes: sizeGiB * gibibyte, ...(source ? { source } : {}) }, abort.signal);
+    const volume = {
+      volumeId,
+      sizeBytes: sizeGiB * gibibyte,
+      ...(format ? { format } : {}),
+      ...(source ? { source } : {}),
+    };
+    await files.make(volume, abort.signal);
   } finally {
     making.delete(volumeId);
     if (source !== undefined) {

@@ -1,13 +1,15 @@
-// Volumes as qcow2 files of this host, a folder each: VOLUMES/<id>/disk.qcow2. A file gets this name only when it is complete
+// Volumes as files of this host, a folder each: VOLUMES/<id>/disk.qcow2, or a file system as in filesystem-volume.ts. A file gets this name only when it is complete
 // and durable. An agent that dies before leaves a file under another name, which the next attempt removes.
 
-import { type FileHandle, link, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { link, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 import { DriverError } from '../../host/driver-error.ts';
+import { sync } from '../../host/sync.ts';
 import type { DiskReader, ReceivedFile } from '../../migration/moved-files.ts';
 import { openDisk } from '../../migration/open-disk.ts';
+import { FilesystemVolume, filesystemFile, lookAtFilesystem } from './filesystem-volume.ts';
 import { lookAtQcow2 } from './qcow2-volume.ts';
 import { type NewVolume, VolumeError, type VolumeFiles, volumeIdPattern, type VolumeLook } from './volume-files.ts';
 import { noRoom, VolumeQemuImg } from './volume-qemu-img.ts';
@@ -31,26 +33,30 @@ export function createHostVolumeFiles(options: HostVolumeFilesOptions): VolumeFi
 class HostVolumeFiles implements VolumeFiles {
   readonly #directory: string;
   readonly #directoryMode: number;
+  readonly #clock: Clock;
   readonly #qemuImg: VolumeQemuImg;
 
   constructor({ directory, directoryMode, clock, qemuImgProgram = 'qemu-img' }: HostVolumeFilesOptions) {
     this.#directory = directory;
     this.#directoryMode = directoryMode;
+    this.#clock = clock;
     this.#qemuImg = new VolumeQemuImg({ clock, program: qemuImgProgram, directory });
   }
 
-  pathOf(volumeId: string): string {
-    return join(this.#folderOf(volumeId), diskFile);
+  pathOf(volumeId: string, format?: 'filesystem'): string {
+    return join(this.#folderOf(volumeId), format === undefined ? diskFile : filesystemFile);
   }
 
   async look(volumeId: string): Promise<VolumeLook> {
-    try {
-      return await lookAtQcow2(this.pathOf(volumeId));
-    } catch (error) {
-      if (codeOf(error) === 'ELOOP') return { found: 'damage', why: 'it is a symbolic link' };
-      if (codeOf(error) !== 'ENOENT') throw error;
-    }
-    const left = await readdir(this.#folderOf(volumeId)).catch((error: unknown) => {
+    const folder = this.#folderOf(volumeId);
+    for (const lookAt of [() => lookAtQcow2(this.pathOf(volumeId)), () => lookAtFilesystem(folder)])
+      try {
+        return await lookAt();
+      } catch (error) {
+        if (codeOf(error) === 'ELOOP') return { found: 'damage', why: 'it is a symbolic link' };
+        if (codeOf(error) !== 'ENOENT') throw error;
+      }
+    const left = await readdir(folder).catch((error: unknown) => {
       if (codeOf(error) === 'ENOENT') return undefined;
       throw error;
     });
@@ -80,6 +86,7 @@ class HostVolumeFiles implements VolumeFiles {
     return this.#asVolumeError(what, async () => {
       const before = await this.look(volumeId);
       if (before.found === 'volume' && before.sizeBytes >= sizeBytes) return;
+      if (isFilesystem(before)) return this.#filesystem(volumeId).grow(`cannot ${what}`, sizeBytes);
       await this.#qemuImg.resize(`cannot ${what}`, `${volumeId}/${diskFile}`, sizeBytes);
       await sync(this.pathOf(volumeId));
     });
@@ -91,6 +98,7 @@ class HostVolumeFiles implements VolumeFiles {
       const before = await this.look(volumeId);
       const there = before.found === 'volume' && before.snapshots.some((each) => each.name === name);
       if (there === (act === 'make')) return;
+      if (isFilesystem(before)) return this.#filesystem(volumeId).snapshot(`cannot ${what}`, act, name);
       await this.#qemuImg.snapshot(`cannot ${what}`, `${volumeId}/${diskFile}`, { act, name });
       await sync(this.pathOf(volumeId));
     });
@@ -131,7 +139,9 @@ class HostVolumeFiles implements VolumeFiles {
     const what = `remove volume ${volumeId}`;
     return this.#asVolumeError(what, async () => {
       const before = await this.look(volumeId);
-      if (before.found === 'volume') await this.#qemuImg.assertUnused(`cannot ${what}`, `${volumeId}/${diskFile}`);
+      await this.#filesystem(volumeId).release(`cannot ${what}`);
+      if (before.found === 'volume' && !isFilesystem(before))
+        await this.#qemuImg.assertUnused(`cannot ${what}`, `${volumeId}/${diskFile}`);
       await rm(this.#folderOf(volumeId), { recursive: true, force: true });
       if (before.found !== 'nothing') await sync(this.#directory);
     });
@@ -144,6 +154,12 @@ class HostVolumeFiles implements VolumeFiles {
     await mkdir(folder, { recursive: true, mode: this.#directoryMode });
     await rm(unfinished, { recursive: true, force: true });
     const what = `cannot make volume ${volumeId}`;
+    if (volume.format === 'filesystem') {
+      if (volume.source) await this.#assertSnapshot(what, volume.source);
+      const from = volume.source && this.#folderOf(volume.source.volumeId);
+      await this.#filesystem(volumeId).make(what, volume, from, signal);
+      return sync(this.#directory);
+    }
     try {
       await this.#fill(what, volume, signal);
       // qemu-img leaves the mode to the umask.
@@ -177,6 +193,10 @@ class HostVolumeFiles implements VolumeFiles {
     throw new VolumeError('SourceMissing', `${what}: ${missing}`);
   }
 
+  #filesystem(volumeId: string): FilesystemVolume {
+    return new FilesystemVolume(this.#clock, this.#folderOf(volumeId));
+  }
+
   #folderOf(volumeId: string): string {
     if (!volumeIdPattern.test(volumeId)) throw new VolumeError('Internal', `"${volumeId}" is not a volume's id`);
     return join(this.#directory, volumeId);
@@ -195,17 +215,10 @@ class HostVolumeFiles implements VolumeFiles {
   }
 }
 
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
+function isFilesystem(look: VolumeLook): boolean {
+  return look.found === 'volume' && look.format === 'filesystem';
 }
 
-/** Makes a file or a folder durable, after `prepare`. */
-async function sync(path: string, prepare?: (file: FileHandle) => Promise<void>): Promise<void> {
-  const file = await open(path, 'r');
-  try {
-    await prepare?.(file);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
 }

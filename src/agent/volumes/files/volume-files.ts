@@ -20,19 +20,23 @@ export interface FoundVolume {
   readonly usedBytes: number;
   /** By name. */
   readonly snapshots: readonly VolumeSnapshot[];
+  /** Absent: a disk. */
+  readonly format?: 'filesystem';
 }
 
 export interface NewVolume {
   readonly volumeId: string;
   readonly sizeBytes: number;
+  /** A file system for containers; absent: a disk for virtual machines. */
+  readonly format?: 'filesystem';
   /** It begins as a copy of this, and is as large when that is larger. */
   readonly source?: { readonly volumeId: string; readonly snapshot: string };
 }
 
 /** Every function but `pathOf` and `look` throws `VolumeError`. */
 export interface VolumeFiles {
-  /** Where the volume's qcow2 file is, or would be. */
-  pathOf(volumeId: string): string;
+  /** Where the file of a volume of this format is, or would be. */
+  pathOf(volumeId: string, format?: 'filesystem'): string;
   /** Ids of all that anything is here of. */
   list(): Promise<readonly string[]>;
   /** Also while a guest has it open. Throws when the disk cannot be read. */

@@ -30,6 +30,13 @@ function pool(hostPaths: readonly string[]) {
 describe('the folders of a host that containers mount', () => {
   const at = (hostPath: string, path = '/data') => ({ hostPath, path });
   const rows: [name: string, mounts: object[], answer: RegExp, placement?: object][] = [
+    ['neither a folder nor a volume', [{ path: '/data' }], /^spec\.containers\[0\]\.mounts\[0\]: .*either/],
+    ['both', [{ ...at('/srv/data'), volume: 'data' }], /^spec\.containers\[0\]\.mounts\[0\]: .*either/],
+    [
+      'a volume of no instance',
+      [{ volume: 'data', path: '/data' }],
+      /mounts\[0\]\.volume: .*spec\.volumes must name it/,
+    ],
     ['an allowed folder', [at('/srv/data')], /^accepted$/],
     ['what is in one', [at('/srv/data/a/b'), at('/srv/data', '/other')], /^accepted$/],
     [

@@ -2,12 +2,15 @@
 
 import { ApiError } from '../../../api/errors.ts';
 import type { InstanceSpec } from '../../../api/resources/instance.ts';
-import { isWithin, type Mount } from '../../../api/resources/mount.ts';
+import { isWithin } from '../../../api/resources/mount.ts';
 import { keys } from '../../state/keys.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 
 /** Throws `InvalidRequest` naming the field. */
-export function assertMounts(snapshot: Snapshot, spec: Pick<InstanceSpec, 'containers' | 'placement'>): void {
+export function assertMounts(
+  snapshot: Snapshot,
+  spec: Pick<InstanceSpec, 'containers' | 'placement' | 'volumes'>,
+): void {
   for (const [i, { mounts = [] }] of (spec.containers ?? []).entries()) {
     for (const [j, mount] of mounts.entries()) {
       const at = `spec.containers[${i}].mounts[${j}]`;
@@ -15,7 +18,13 @@ export function assertMounts(snapshot: Snapshot, spec: Pick<InstanceSpec, 'conta
         throw invalid(`${at}.path`, `two mounts of this container are at ${mount.path}`);
       const taken = kernelFolders.find((folder) => isWithin(mount.path, folder));
       if (taken !== undefined) throw invalid(`${at}.path`, `${taken} of a container belongs to the kernel`);
-      assertAllowed(snapshot, mount, { at: `${at}.hostPath`, pool: spec.placement.pool });
+      const { hostPath, volume } = mount;
+      if ((hostPath === undefined) === (volume === undefined))
+        throw invalid(at, 'a mount has either a hostPath or a volume');
+      if (hostPath !== undefined)
+        assertAllowed(snapshot, hostPath, { at: `${at}.hostPath`, pool: spec.placement.pool });
+      else if (!spec.volumes?.some(({ name }) => name === volume))
+        throw invalid(`${at}.volume`, `the instance has no volume "${volume}"; spec.volumes must name it`);
     }
   }
 }
@@ -25,7 +34,7 @@ const kernelFolders = ['/proc', '/sys', '/dev'];
 /** Without a pool it might go to any host, and no pool has allowed folders there. */
 function assertAllowed(
   snapshot: Snapshot,
-  { hostPath }: Mount,
+  hostPath: string,
   { at, pool }: { readonly at: string; readonly pool: string | undefined },
 ): void {
   if (pool === undefined)

@@ -1,10 +1,11 @@
 // Attaching: the changes of volumes when an instance is created with volumes, or gets others. A volume belongs to one
 // instance at a time: each attachment rewrites it, so that of two concurrent ones only one commits.
 
-import { containerDriver, isContainerImage } from '../../../api/container-image.ts';
+import { isContainerImage } from '../../../api/container-image.ts';
 import { driverFacts } from '../../../api/driver-facts.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { nearest } from '../../../api/nearest.ts';
+import type { Image } from '../../../api/resources/image.ts';
 import type { Instance, InstanceSpec } from '../../../api/resources/instance.ts';
 import type { Volume } from '../../../api/resources/volume.ts';
 import { withConditions } from '../../state/conditions.ts';
@@ -22,21 +23,17 @@ export function assertVolumes(
   asked: {
     readonly project: string;
     readonly id?: string;
-    readonly spec: Pick<InstanceSpec, 'volumes'> & { readonly image?: string | undefined };
+    readonly spec: Pick<InstanceSpec, 'volumes' | 'containers'> & { readonly image?: string | undefined };
   },
 ): Entry<Volume>[] {
   const { volumes = [], image: word } = asked.spec;
   const image = word === undefined ? undefined : snapshot.imageByName(word)?.value;
-  if (volumes.length > 0 && image && isContainerImage(image.spec))
-    throw invalid(
-      'spec.volumes',
-      `image "${image.metadata.name}" is of containers, and the driver "${containerDriver}" has no volumes yet`,
-    );
   const found = volumes.map(({ name }, i) => {
     const at = `spec.volumes[${i}].name`;
     if (volumes.findIndex((each) => each.name === name) < i) throw invalid(at, `volume "${name}" is named twice`);
     const volume = snapshot.get('volume', keys.volume(asked.project, name));
     if (!volume) throw invalid(at, missing(snapshot, asked.project, name));
+    if (image) assertFormat(volume.value, image, { at, containers: asked.spec.containers });
     assertFree(snapshot, volume.value, { at, id: asked.id });
     return volume;
   });
@@ -44,6 +41,26 @@ export function assertVolumes(
   if (hosts.length > 1)
     throw invalid('spec.volumes', `its volumes are on several hosts (${hosts.join(', ')}), and an instance is on one`);
   return found;
+}
+
+/** Disks are for virtual machines, file systems for containers: a guest with the disk could write a file system that harms the host which mounts it. */
+function assertFormat(
+  { metadata: { name }, spec: { format = 'disk' } }: Volume,
+  image: Image,
+  { at, containers = [] }: { readonly at: string; readonly containers: InstanceSpec['containers'] },
+): void {
+  const runs = `image "${image.metadata.name}" is of ${isContainerImage(image.spec) ? 'containers' : 'virtual machines'}`;
+  if (!isContainerImage(image.spec)) {
+    if (format === 'disk') return;
+    throw invalid(at, `volume "${name}" is a file system for containers, and ${runs}`);
+  }
+  if (format === 'disk')
+    throw invalid(
+      at,
+      `volume "${name}" is a disk for virtual machines, and ${runs}: create one with "berth volume create NAME --format filesystem"`,
+    );
+  if (!containers.some(({ mounts }) => mounts?.some(({ volume }) => volume === name)))
+    throw invalid(at, `no container mounts volume "${name}": containers[].mounts of one must name it, with a path`);
 }
 
 function missing(snapshot: Snapshot, project: string, name: string): string {
@@ -92,6 +109,12 @@ export function attachToNew(snapshot: Snapshot, instance: Instance): Change[] {
  */
 export function attachToExisting(snapshot: Snapshot, before: Instance, after: Instance, ctx: Context): Change[] {
   const { metadata, spec, status } = after;
+  if (spec.containers?.some(({ mounts }) => mounts?.some(({ volume }) => volume !== undefined)) === true)
+    throw new ApiError(
+      'Conflict',
+      `the containers of instance "${metadata.name}" keep the volumes that they were created with; remove the instance to free them`,
+      { field: 'spec.volumes' },
+    );
   const volumes = assertVolumes(snapshot, { project: metadata.project, id: metadata.id, spec });
   const added = volumes.filter(({ value }) => !before.spec.volumes?.some(({ name }) => name === value.metadata.name));
   const host = boundHost(snapshot, after);

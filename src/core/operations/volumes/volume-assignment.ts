@@ -38,6 +38,7 @@ export function volumeAssignmentOf(
     sizeGiB: spec?.sizeGiB ?? held,
     // Snapshots without room are not made: a claim precedes the request, but a restored record may lack it.
     snapshots: spec === undefined || heldGiB(spec) > held ? [] : spec.snapshots,
+    ...(spec?.format === 'filesystem' ? { format: spec.format } : {}),
     ...(spec?.source && source ? { source: { volumeId: source.metadata.id, snapshot: spec.source.snapshot } } : {}),
     made: current?.value.status.made ?? true,
     ...(consumer.incarnation === 1 ? {} : { life: consumer.incarnation }),

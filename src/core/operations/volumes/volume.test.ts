@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { VolumeSeen } from '../../../api/agent-protocol.ts';
 import { ApiError } from '../../../api/errors.ts';
+import type { Container } from '../../../api/resources/container.ts';
 import type { InstanceSpec } from '../../../api/resources/instance.ts';
 import type { Volume, VolumeSpec } from '../../../api/resources/volume.ts';
 import { garbage } from '../../controllers/garbage.ts';
@@ -304,10 +305,10 @@ describe('a volume', () => {
       /twice/,
     ],
     [
-      'volumes of containers',
+      'a disk for containers',
       (all) => all.run({ image: 'box', volumes: [{ name: 'data' }] }),
-      'spec.volumes',
-      /containers/,
+      'spec.volumes[0].name',
+      /"data" is a disk for virtual machines, and image "box" is of containers/,
     ],
     [
       'a source that is not',
@@ -323,7 +324,28 @@ describe('a volume', () => {
     ],
     ['a smaller size', (all) => all.change({ sizeGiB: 5 }), 'spec.sizeGiB', /cannot shrink/],
     ['another host', (all) => all.change({ host: 'h2' }), 'spec.host', /cannot be changed/],
+    ['another format', (all) => all.change({ format: 'filesystem' }), 'spec.format', /cannot be changed/],
+    [
+      'a file system on a host whose agent makes none',
+      (all) => all.make({ format: 'filesystem', host: 'h1' }, 'files'),
+      'spec.host',
+      /makes no volumes for containers/,
+    ],
   ];
+  it('with a file system is for containers that mount it, and stays with them', () => {
+    const all = fleet();
+    all.make({ format: 'filesystem' });
+    expect(refusal(() => all.run({ volumes: [{ name: 'data' }] })).message).toMatch(/is a file system for containers/);
+    const container = { name: 'main', env: {}, ports: [] };
+    const run = (mounts: NonNullable<Container['mounts']>) =>
+      all.run({ image: 'box', volumes: [{ name: 'data' }], containers: [{ ...container, mounts }] }, 'web');
+    expect(refusal(() => run([{ volume: 'date', path: '/data' }])).message).toMatch(/spec\.volumes must name it/);
+    run([{ volume: 'data', path: '/data' }]);
+    expect(refusal(() => all.run({ image: 'box', volumes: [{ name: 'data' }] }, 'two')).message).toMatch(
+      /attached to|no container/,
+    );
+  });
+
   it.each(bad)('refuses %s, naming the field', (_, act, field, message) => {
     const all = fleet();
     all.make();

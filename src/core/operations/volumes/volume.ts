@@ -26,6 +26,7 @@ export function createVolume(snapshot: Snapshot, input: CreateInput<VolumeSpec>,
   const key = keys.volume(input.project, input.name);
   assertFree(snapshot, 'volume', key, input.name);
   const host = source?.value.status.host ?? input.spec.host;
+  if (host !== undefined && input.spec.format === 'filesystem') assertMakes(snapshot, host);
   const id = ctx.newId('vol');
   const volume: Volume = {
     kind: 'volume',
@@ -75,6 +76,17 @@ export function createVolume(snapshot: Snapshot, input: CreateInput<VolumeSpec>,
   };
 }
 
+/** A host that is there: an agent of an earlier version does not know such volumes. */
+function assertMakes(snapshot: Snapshot, host: string): void {
+  const record = snapshot.get('host', keys.host(host))?.value;
+  if (record === undefined || record.status.drivers.some(({ offers }) => offers?.includes('filesystems') === true))
+    return;
+  throw invalid(
+    'spec.host',
+    `host "${host}" makes no volumes for containers: it needs an agent of this version, run as root, with the driver container`,
+  );
+}
+
 function sourceOf(
   snapshot: Snapshot,
   project: string,
@@ -88,6 +100,8 @@ function sourceOf(
       `there is no volume "${name}" in project ${project}; "berth volume ls" lists them`,
     );
   const { spec: own, status } = source.value;
+  if ((own.format ?? 'disk') !== (spec.format ?? 'disk'))
+    throw invalid('spec.format', `volume "${name}" is of format ${own.format ?? 'disk'}, and so is its copy`);
   assertStays(snapshot, source.value);
   if (!own.snapshots.includes(state) || !status.volume?.snapshots.some((each) => each.name === state))
     throw invalid(
@@ -113,7 +127,7 @@ export function replaceVolume(
   const { value } = entry;
   if (value.metadata.deletionRequestedAtMs !== undefined)
     throw new ApiError('Conflict', `volume "${input.name}" is being deleted and cannot be changed`);
-  for (const field of ['host', 'source'] as const)
+  for (const field of ['host', 'source', 'format'] as const)
     if (!equalJson(value.spec[field], input.spec[field]))
       throw invalid(`spec.${field}`, `spec.${field} of a volume cannot be changed; create a new volume`);
   if (input.spec.sizeGiB < value.spec.sizeGiB)

@@ -58,7 +58,7 @@ function instanceEffect(
     pool?.hostPaths?.some((folder) => isWithin(path, folder)) === true;
   for (const { mounts = [] } of instance.spec.containers ?? [])
     for (const { hostPath } of mounts)
-      if (allowed(before, hostPath) && !allowed(after, hostPath))
+      if (hostPath !== undefined && allowed(before, hostPath) && !allowed(after, hostPath))
         return effect(instance, 'MountNotAllowed', `it mounts ${hostPath}, and could not be created again`);
   return after
     ? undefined

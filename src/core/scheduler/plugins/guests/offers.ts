@@ -26,7 +26,7 @@ export const offers: HostPlugin = {
         if (driver === undefined || missing === undefined) return null;
         const what = words[missing] ?? `${missing} checks`;
         const able =
-          missing === 'mounts'
+          missing === 'mounts' || missing === 'filesystems'
             ? driver.name === containerDriver
             : missing === 'migration' || missing === 'resize'
               ? driverFacts.find(({ name }) => name === driver.name)?.migrates === true
@@ -34,7 +34,7 @@ export const offers: HostPlugin = {
         return refuse(
           'OffersMissing',
           able
-            ? `its agent does not know ${what} of its driver ${driver.name}; update the agent`
+            ? `its agent does not know ${what} of its driver ${driver.name}; ${missing === 'filesystems' ? 'update it, and run it as root' : 'update the agent'}`
             : `its driver ${driver.name} has no ${what}`,
         );
       },
@@ -63,4 +63,5 @@ const words: Readonly<Record<string, string>> = {
   mounts: 'mounts of containers',
   migration: 'moves',
   resize: 'resizes',
+  filesystems: 'volumes for containers',
 };
