@@ -25,6 +25,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   replace: ({ replace }) => replace('pool', 'p1', body),
   delete: (client) => client.delete('host', 'h1', { project: 'p', ifRevision: 1, force: true }),
   watch: ({ watch }) => first(watch('image', { revision: 1, epoch: 'e', project: 'p' })),
+  watchKinds: ({ watchKinds }) => first(watchKinds({ kinds: ['host', 'event'], revision: 1, epoch: 'e' })),
   plan: ({ plan }) => plan(body, { limit: 1, continue: '2' }),
   candidates: ({ candidates }) => candidates(body),
   queue: ({ queue }) => queue({ project: 'p', limit: 1 }),

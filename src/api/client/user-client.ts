@@ -96,6 +96,20 @@ export type WatchedChange<T> =
     }
   | { readonly type: 'bookmark'; readonly revision: number };
 
+/** Of a watch of several kinds. `refused`: the caller may not watch this kind; the others go on. */
+export type KindsChange =
+  | { readonly type: 'put'; readonly revision: number; readonly resource: ResourceByKind[Kind] }
+  | {
+      readonly type: 'delete';
+      readonly revision: number;
+      readonly resource: {
+        readonly kind: Kind;
+        readonly metadata: { readonly name: string; readonly project: string };
+      };
+    }
+  | { readonly type: 'bookmark'; readonly revision: number }
+  | { readonly type: 'refused'; readonly kind: Kind; readonly message: string };
+
 export interface NewResource<Spec> {
   readonly metadata?: { readonly name?: string; readonly project?: string; readonly labels?: Labels };
   readonly spec: Spec;
@@ -466,6 +480,20 @@ function streams(requests: Requests) {
         const change = parseLine(line);
         requests.see(change);
         yield change as WatchedChange<ResourceByKind[K]>; // the codec
+      }
+    },
+
+    /** The same of several kinds, over one connection and in order. */
+    async *watchKinds(
+      { kinds, ...query }: { readonly kinds: readonly Kind[]; readonly revision: number; readonly epoch?: string },
+      signal?: AbortSignal,
+    ): AsyncIterable<KindsChange> {
+      const asked = { ...query, kinds: kinds.join() };
+      const response = await requests.send('/v1/watch', { query: asked, ...(signal ? { signal } : {}) });
+      for await (const line of linesOf(response)) {
+        const change = parseLine(line);
+        requests.see(change);
+        yield change as KindsChange; // the codec
       }
     },
 

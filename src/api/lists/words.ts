@@ -1,5 +1,5 @@
 // The filter of a list, as people type it: words that must all fit. `web` is a part of the name; `project=a`, `host=h1`, `image=i`,
-// `state=Running` and `tier=db` are exact, `tier!=db` its opposite.
+// `subject=web-1` (of events), `state=Running` and `tier=db` are exact, `tier!=db` its opposite.
 
 import { hostStateName } from '../resources/host-state.ts';
 import type { AnyResource } from '../resources/index.ts';
@@ -28,12 +28,12 @@ export function fits(resource: AnyResource, words: Words): boolean {
   return words.every(({ text, key, not, value }) =>
     key === undefined
       ? resource.metadata.name.toLowerCase().includes(text)
-      : (fieldOf(resource, key) === value) !== not,
+      : (fieldOf(resource, key, value) === value) !== not,
   );
 }
 
-/** A field that the resource does not have is a label. */
-function fieldOf(resource: AnyResource, key: string): unknown {
+/** A field that the resource does not have is a label. Of an event, `subject` is the name or the id of what it is about. */
+function fieldOf(resource: AnyResource, key: string, value: string): unknown {
   const { metadata, spec, status } = resource;
   const own: Readonly<Record<string, unknown>> = { ...status, ...spec };
   switch (key) {
@@ -43,6 +43,9 @@ function fieldOf(resource: AnyResource, key: string): unknown {
     case 'host':
     case 'image':
       return own[key] ?? metadata.labels[key];
+    case 'subject':
+      if (resource.kind !== 'event') return metadata.labels[key];
+      return resource.spec.subject.name === value ? value : resource.spec.subject.id;
     case 'state':
       return resource.kind === 'host' ? hostStateName(resource) : (own['phase'] ?? metadata.labels[key]);
     default:

@@ -1,7 +1,6 @@
 // How a host is coloured on the map: by its state, or by how much of it is held. The sign says the same without colour.
 
-import type { Host } from '../../../src/api/resources/host.ts';
-import { hostStateName } from '../../../src/api/resources/host-state.ts';
+import type { HostStateName } from '../../../src/api/resources/host-state.ts';
 
 export interface Look {
   readonly colour: string;
@@ -18,8 +17,8 @@ const byState: Readonly<Record<string, Look>> = {
   Paused: { colour: '#5c5f66', sign: '=' },
 };
 
-export function lookOfState(host: Host): Look {
-  return byState[hostStateName(host)] ?? { colour: '#868e96', sign: '' };
+export function lookOfState(state: HostStateName): Look {
+  return byState[state] ?? { colour: '#868e96', sign: '' };
 }
 
 /** `share`: 0 to 1 of its scarcest class; undefined: not known. */

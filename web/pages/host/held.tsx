@@ -1,9 +1,9 @@
 // The instances on a host, as they come and go.
 
 import { Text as Words } from '@mantine/core';
-import { type ReactNode, useMemo } from 'react';
+import type { ReactNode } from 'react';
 import type { Instance } from '../../../src/api/resources/instance.ts';
-import { useList } from '../../data/use-list.ts';
+import { useRows } from '../../data/use-list.ts';
 import { PageLink } from '../../parts/link.tsx';
 import { Loading, StandingBanner } from '../../parts/standing.tsx';
 import { StateBadge } from '../../parts/state-badge.tsx';
@@ -30,8 +30,8 @@ const columns: readonly Column<Instance>[] = [
 ];
 
 export function Held({ host }: { readonly host: string }): ReactNode {
-  const { items, standing, retry } = useList('instance');
-  const own = useMemo(() => items.filter(({ status }) => status.host === host), [items, host]);
+  const own = useRows('instance', `host=${host}`);
+  const { standing, retry } = own;
   if (standing.state === 'loading') return <Loading label="Loading the instances" />;
   return (
     <>

@@ -7,22 +7,21 @@ import type { Host } from '../../../src/api/resources/host.ts';
 import { hostStateName } from '../../../src/api/resources/host-state.ts';
 import { client } from '../../data/client.ts';
 import { useMay } from '../../data/may.ts';
-import { useList } from '../../data/use-list.ts';
+import { useOne } from '../../data/use-list.ts';
 import { type Action, Actions } from '../../parts/actions.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Loading, StandingBanner } from '../../parts/standing.tsx';
 import { StateBadge } from '../../parts/state-badge.tsx';
 import { PlanLink } from '../plans/plan-link.tsx';
-import { isNamed, ResourceTabs } from '../resource/detail.tsx';
+import { ResourceTabs } from '../resource/detail.tsx';
 import { HostFacts } from './facts.tsx';
 import { Held } from './held.tsx';
 import { HostUse } from './use.tsx';
 
 export function HostPage(): ReactNode {
   const { name = '' } = useParams();
-  const { items, standing, revision, retry } = useList('host');
+  const { found, standing, revision, retry } = useOne('host', { name, project: undefined });
   const [search, setSearch] = useSearchParams();
-  const found = items.find(({ metadata }) => isNamed(metadata, { name, project: undefined }));
   return (
     <Page title={`Host ${name}`} command={`berth host show ${name}`} actions={found && <HostActions host={found} />}>
       <StandingBanner standing={standing} retry={retry} />

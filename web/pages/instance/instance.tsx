@@ -5,13 +5,13 @@ import { lazy, type ReactNode, Suspense } from 'react';
 import { useNavigate, useParams, useSearchParams } from 'react-router';
 import type { Instance } from '../../../src/api/resources/instance.ts';
 import { useMay } from '../../data/may.ts';
-import { useList } from '../../data/use-list.ts';
+import { useOne, useRows } from '../../data/use-list.ts';
 import { Page } from '../../parts/page.tsx';
 import { Loading, StandingBanner } from '../../parts/standing.tsx';
 import { StateBadge } from '../../parts/state-badge.tsx';
 import { paths } from '../../paths.ts';
 import { commandOf } from '../resource/commands.ts';
-import { isNamed, ResourceTabs } from '../resource/detail.tsx';
+import { ResourceTabs } from '../resource/detail.tsx';
 import { Facts } from './facts.tsx';
 import { Power } from './power.tsx';
 import { Timeline } from './timeline.tsx';
@@ -25,8 +25,7 @@ export function InstancePage(): ReactNode {
   const [search] = useSearchParams();
   const project = search.get('project') ?? undefined;
   const navigate = useNavigate();
-  const { items, standing, revision, retry } = useList('instance');
-  const found = items.find(({ metadata }) => isNamed(metadata, { name, project }));
+  const { found, standing, revision, retry } = useOne('instance', { name, project });
   return (
     <Page
       title={`Instance ${name}`}
@@ -43,21 +42,15 @@ export function InstancePage(): ReactNode {
           <Group>
             <StateBadge state={found.status.phase} />
           </Group>
-          <InstanceTabs instance={found} all={items} />
+          <InstanceTabs instance={found} />
         </Stack>
       )}
     </Page>
   );
 }
 
-interface WithOthers {
-  readonly instance: Instance;
-  /** That the user may see, to compare with. */
-  readonly all: readonly Instance[];
-}
-
 /** A way in that the user may not take is not shown. */
-function InstanceTabs({ instance, all }: WithOthers): ReactNode {
+function InstanceTabs({ instance }: { readonly instance: Instance }): ReactNode {
   const [search, setSearch] = useSearchParams();
   const { project } = instance.metadata;
   const mayLogs = useMay('logs', 'instance', project);
@@ -65,7 +58,7 @@ function InstanceTabs({ instance, all }: WithOthers): ReactNode {
   const mayScreen = useMay('screen', 'instance', project);
   const mayExec = useMay('exec', 'instance', project);
   const tabs: readonly (readonly [string, string, boolean, () => ReactNode])[] = [
-    ['overview', 'Overview', true, () => <Overview instance={instance} all={all} />],
+    ['overview', 'Overview', true, () => <Overview instance={instance} />],
     ['log', 'Log', mayLogs, () => <Log instance={instance} key={instance.metadata.id} />],
     ['console', 'Console', mayConsole, () => <Console instance={instance} />],
     ['screen', 'Screen', mayScreen, () => <Screen instance={instance} />],
@@ -102,11 +95,13 @@ function InstanceTabs({ instance, all }: WithOthers): ReactNode {
   );
 }
 
-function Overview({ instance, all }: WithOthers): ReactNode {
+function Overview({ instance }: { readonly instance: Instance }): ReactNode {
+  // Of the same image, to compare with.
+  const { known } = useRows('instance', `image=${instance.spec.image ?? ''}`);
   return (
     <Stack>
       <Facts instance={instance} />
-      <Timeline instance={instance} all={all} />
+      <Timeline instance={instance} all={known} />
     </Stack>
   );
 }

@@ -26,7 +26,7 @@ export function usualSteps(instance: Instance, all: readonly Instance[]): Usual 
   );
   const near = alike.filter(({ status }) => status.host === instance.status.host);
   const sameHost = near.length >= enough;
-  const compared = (sameHost ? near : alike).slice(-most);
+  const compared = (sameHost ? near : alike).slice(0, most);
   if (compared.length < enough) return undefined;
   const durations = new Map<string, number[]>();
   for (const each of compared)

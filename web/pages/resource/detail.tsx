@@ -5,7 +5,7 @@ import { type ReactNode, useState } from 'react';
 import { useNavigate, useParams, useSearchParams } from 'react-router';
 import { type AnyResource, type Kind, resourceDefinitions } from '../../../src/api/resources/index.ts';
 import { useMay } from '../../data/may.ts';
-import { useList } from '../../data/use-list.ts';
+import { useOne } from '../../data/use-list.ts';
 import { Page } from '../../parts/page.tsx';
 import { Loading, StandingBanner } from '../../parts/standing.tsx';
 import { visibleText } from '../../parts/text.tsx';
@@ -31,8 +31,7 @@ interface Named {
 }
 
 function Detail({ kind, name, project }: Named): ReactNode {
-  const { items, standing, revision, retry } = useList(kind);
-  const found = items.find(({ metadata }) => isNamed(metadata, { name, project }));
+  const { found, standing, revision, retry } = useOne(kind, { name, project });
   const navigate = useNavigate();
   return (
     <Page
@@ -54,9 +53,10 @@ function Detail({ kind, name, project }: Named): ReactNode {
   );
 }
 
+/** @public */
 export function isNamed(
   metadata: { readonly name: string; readonly project: string; readonly id: string },
-  { name, project }: { readonly name: string; readonly project: string | undefined },
+  { name, project }: Omit<Named, 'kind'>,
 ): boolean {
   return (metadata.name === name || metadata.id === name) && (!project || metadata.project === project);
 }

@@ -2,22 +2,19 @@
 
 import { Table, Text as Words } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { useList } from '../../data/use-list.ts';
+import { useRows } from '../../data/use-list.ts';
 import { Loading, useNow } from '../../parts/standing.tsx';
 import { StateBadge } from '../../parts/state-badge.tsx';
 import { Text } from '../../parts/text.tsx';
 import { agoText, exactTime } from '../../parts/units.ts';
 
-const shownMax = 200;
+const shownMax = 100;
 
 export function EventsOf({ subject }: { readonly subject: string }): ReactNode {
-  const { items, standing } = useList('event');
+  const { known, standing } = useRows('event', `subject=${subject}`);
   const nowMs = useNow(5_000);
   if (standing.state === 'loading') return <Loading label="Loading the events" />;
-  const own = items
-    .filter(({ spec }) => spec.subject.id === subject)
-    .sort((a, b) => b.metadata.createdAtMs - a.metadata.createdAtMs)
-    .slice(0, shownMax);
+  const own = known.slice(0, shownMax);
   if (own.length === 0) return <Words>No event is kept.</Words>;
   return (
     <Table>

@@ -1,12 +1,12 @@
 // The list of any kind: live, filtered by what stands in the address, of any length.
 
 import { Button, Group, Text as Words, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { lazy, type ReactNode, Suspense, useMemo, useRef } from 'react';
 import { Link, useParams, useSearchParams } from 'react-router';
-import { type Kind, resourceDefinitions } from '../../../src/api/resources/index.ts';
-import { fits, parseWords } from '../../../src/api/lists/words.ts';
+import { type Kind, type ResourceByKind, resourceDefinitions } from '../../../src/api/resources/index.ts';
 import { useMay } from '../../data/may.ts';
-import { useList } from '../../data/use-list.ts';
+import { useRows } from '../../data/use-list.ts';
 import { PageLink } from '../../parts/link.tsx';
 import { Page } from '../../parts/page.tsx';
 import { titleOf } from '../../parts/places.ts';
@@ -28,21 +28,18 @@ export function ListPage(): ReactNode {
   return <ListOf kind={kind} key={kind} />;
 }
 
-type Row = ReturnType<typeof useList<Kind>>['items'][number];
+type Row = ResourceByKind[Kind];
 
 function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
-  const { items, standing, revision, retry } = useList(kind);
   const [search, setSearch] = useSearchParams();
   const filter = search.get('q') ?? '';
+  const rows = useRows(kind, useDebouncedValue(filter, 150)[0]);
+  const { standing, revision, retry } = rows;
   const setParameter = (name: string, value: string): void =>
     setSearch((before) => withParameter(before, name, value), { replace: true });
   const field = useRef<HTMLInputElement>(null);
   useKeys({ '/': () => field.current?.focus() });
   const nowMs = useNow(10_000);
-  const rows = useMemo(
-    () => (filter === '' ? [...items] : items.filter((item) => fits(item, parseWords(filter)))).sort(newestFirst),
-    [items, filter],
-  );
   const columns = useMemo(() => allColumns(kind, nowMs), [kind, nowMs]);
   return (
     <Page title={titleOf(kind)} command={commandOf(kind)} actions={<New kind={kind} />}>
@@ -57,22 +54,21 @@ function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
         <TextInput
           ref={field}
           label="Filter"
-          placeholder="name, project=web, tier=db"
+          placeholder="name, project=web, state=Pending, tier=db"
           value={filter}
           onChange={(event) => setParameter('q', event.currentTarget.value)}
           w={320}
           maw="100%"
         />
         <Words size="sm" role="status">
-          {rows.length === items.length ? `${items.length}` : `${rows.length} of ${items.length}`}{' '}
-          {resourceDefinitions[kind].plural}
+          {rows.length} {resourceDefinitions[kind].plural}
         </Words>
       </Group>
       {standing.state === 'loading' ? (
         <Loading label={`Loading ${resourceDefinitions[kind].plural}`} />
       ) : rows.length === 0 ? (
         <Words>
-          {items.length === 0
+          {filter === ''
             ? `There are no ${resourceDefinitions[kind].plural} that you may see.`
             : 'Nothing matches the filter.'}
         </Words>
@@ -125,10 +121,6 @@ function New({ kind }: { readonly kind: Kind }): ReactNode {
       New {kind}
     </Button>
   );
-}
-
-function newestFirst(a: Row, b: Row): number {
-  return b.metadata.createdAtMs - a.metadata.createdAtMs || (a.metadata.id < b.metadata.id ? 1 : -1);
 }
 
 function allColumns(kind: Kind, nowMs: number): readonly Column<Row>[] {

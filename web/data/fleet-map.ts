@@ -1,0 +1,129 @@
+// FleetMapData: all hosts, each with what the map shows of it. States come with each change; what is claimed is read again now and then.
+
+import { useSyncExternalStore } from 'react';
+import type { Host } from '../../src/api/resources/host.ts';
+import { type HostStateName, hostStateName } from '../../src/api/resources/host-state.ts';
+import { client } from './client.ts';
+import { type Change, Followed, type Source, type Standing } from './followed.ts';
+import type { From } from './stream.ts';
+
+export interface ClassShare {
+  readonly used: number;
+  readonly capacity: number;
+}
+
+export interface MapRow {
+  readonly name: string;
+  readonly pool: string;
+  readonly state: HostStateName;
+  /** Those that the map groups by. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly consumers: number;
+  readonly classes: Readonly<Record<string, ClassShare>>;
+}
+
+export interface SeenMap {
+  readonly rows: readonly MapRow[];
+  readonly revision: number;
+  readonly standing: Standing;
+}
+
+const labelsShown = ['zone', 'rack'] as const;
+const rereadMsMin = 5_000;
+const shareOfTime = 0.02;
+
+class FleetMapData implements Source {
+  readonly kind = 'host';
+  readonly followed = new Followed(this);
+  #rows = new Map<string, MapRow>();
+  #isNew = false;
+  #rereading: ReturnType<typeof setTimeout> | undefined;
+  #seen: SeenMap = { rows: [], revision: 0, standing: { state: 'loading' } };
+
+  readonly seen = (): SeenMap => this.#seen;
+
+  async load(): Promise<From> {
+    const startedMs = performance.now();
+    const { names, pools, states, labels, consumers, classes, revision, epoch } = await client.fleetMap({
+      labels: labelsShown.join(),
+    });
+    const columns = Object.entries(classes);
+    this.#rows = new Map(
+      names.map((name, i) => [
+        name,
+        {
+          name,
+          pool: pools[i] ?? '',
+          state: states[i] ?? 'Unknown',
+          labels: labelsOf((label) => labels[label]?.[i] ?? undefined),
+          consumers: consumers[i] ?? 0,
+          classes: Object.fromEntries(
+            columns.flatMap(([name, { used, capacity }]) =>
+              capacity[i] || used[i] ? [[name, { used: used[i] ?? 0, capacity: capacity[i] ?? 0 }]] : [],
+            ),
+          ),
+        },
+      ]),
+    );
+    this.#isNew = true;
+    this.#rereadAfter(Math.max(rereadMsMin, (performance.now() - startedMs) / shareOfTime));
+    return { revision, epoch };
+  }
+
+  /** A page that is not shown, and one without a server, wait on. */
+  #rereadAfter(delayMs: number): void {
+    clearTimeout(this.#rereading);
+    this.#rereading = setTimeout(() => {
+      if (document.visibilityState !== 'visible' || this.followed.standing.state !== 'live')
+        return this.#rereadAfter(rereadMsMin);
+      this.load().then(
+        () => this.followed.changed(),
+        () => this.#rereadAfter(rereadMsMin),
+      );
+    }, delayMs);
+  }
+
+  apply(change: Change): void {
+    this.#isNew = true;
+    const { name } = change.resource.metadata;
+    if (change.type === 'delete') return void this.#rows.delete(name);
+    const host = change.resource as Host; // the stream hands out those of the kind
+    const { consumers = 0, classes = {} } = this.#rows.get(name) ?? {};
+    this.#rows.set(name, {
+      name,
+      pool: host.spec.pool ?? 'default',
+      state: hostStateName(host),
+      labels: labelsOf((label) => host.metadata.labels[label]),
+      consumers,
+      classes,
+    });
+  }
+
+  clear(): void {
+    clearTimeout(this.#rereading);
+    this.#rows.clear();
+    this.#isNew = true;
+  }
+
+  tell(): void {
+    const { revision, standing } = this.followed;
+    this.#seen = { rows: this.#isNew ? [...this.#rows.values()] : this.#seen.rows, revision, standing };
+    this.#isNew = false;
+  }
+}
+
+function labelsOf(of: (label: string) => string | undefined): Readonly<Record<string, string>> {
+  const labels: Record<string, string> = {};
+  for (const label of labelsShown) {
+    const value = of(label);
+    if (value !== undefined) labels[label] = value;
+  }
+  return labels;
+}
+
+const data = new FleetMapData();
+
+export function useFleetMap(): SeenMap & { retry(): void } {
+  const seen = useSyncExternalStore(data.followed.follow, data.seen);
+  return { ...seen, retry: data.followed.retry };
+}
