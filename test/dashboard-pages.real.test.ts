@@ -224,3 +224,71 @@ describe.skipIf(noBrowser !== undefined)(`the audit log in the dashboard${noBrow
     browser.expectFaults(/40[13]/);
   });
 });
+
+describe.skipIf(noBrowser !== undefined)(`every kind in the dashboard${noBrowser ? ` (${noBrowser})` : ''}`, () => {
+  const accept = (): void => void browser.page.on('dialog', (dialog) => void dialog.accept());
+
+  it('pauses and resumes a workload, and shows its copies and its history', async () => {
+    await enter('/workloads/shop');
+    const { page } = browser;
+    await page
+      .getByRole('table', { name: 'Copies' })
+      .getByRole('link', { name: /^shop-/ })
+      .first()
+      .waitFor();
+    await page.getByRole('table', { name: 'History' }).getByText('1 (present)').waitFor();
+    const pause = page.getByRole('button', { name: 'Pause' });
+    expect(await pause.getAttribute('data-command')).toBe('berth workload pause shop');
+    await pause.click();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await pause.waitFor();
+    await page.getByRole('link', { name: 'Scale …' }).click();
+    await page.getByText('Nothing changes.').waitFor();
+  });
+
+  it('never shows the value of a secret, and says when each was set', async () => {
+    await fleet.client.create('secret', { metadata: { name: 'keys' }, spec: { values: { TOKEN: 'do-not-show' } } });
+    await enter('/secrets/keys');
+    const { page } = browser;
+    await page.getByRole('table', { name: 'Values' }).getByRole('cell', { name: 'TOKEN' }).waitFor();
+    await page.getByRole('tab', { name: 'YAML' }).click();
+    await page.getByRole('region', { name: 'YAML' }).getByText('TOKEN').waitFor();
+    expect(await page.content()).not.toContain('do-not-show');
+  });
+
+  it('sorts a list, and stops and deletes what is selected, with the result of each', async () => {
+    const spec = { image: 'tiny', cpus: 1, memoryMiB: 64 };
+    for (const name of ['bulk-a', 'bulk-b']) await fleet.client.create('instance', { metadata: { name }, spec });
+    await fleet.client.create('instance', { metadata: { name: 'bulk-c' }, spec: { ...spec, protected: true } });
+    for (const name of ['bulk-a', 'bulk-b', 'bulk-c']) await fleet.ready(name);
+    await enter('/instances?q=bulk');
+    const { page } = browser;
+    accept();
+    const names = (): Promise<string[]> =>
+      page.getByRole('table', { name: 'Instances' }).getByRole('link', { name: /^bulk/ }).allTextContents();
+    await page.getByRole('button', { name: 'Name' }).click();
+    await expect.poll(names).toEqual(['bulk-a', 'bulk-b', 'bulk-c']);
+    await page.getByRole('button', { name: 'Name' }).click();
+    await expect.poll(names).toEqual(['bulk-c', 'bulk-b', 'bulk-a']);
+    expect(new URL(page.url()).search).toBe('?q=bulk&sort=-Name');
+    await page.getByRole('checkbox', { name: 'Select bulk-a' }).check();
+    await page.getByRole('button', { name: 'Stop 1' }).click();
+    await page.getByText('Stop: 1 of 1 done').waitFor();
+    await page.getByRole('checkbox', { name: 'Select all' }).check();
+    expect(await browser.accessibilityFaultsInAllLooks()).toEqual([]);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.getByRole('button', { name: 'Delete 3' }).click();
+    await page.getByText('Delete: 2 of 3 done').waitFor();
+    await page.getByText(/bulk-c: .*protected/).waitFor();
+    browser.expectFaults(/409/);
+  });
+
+  it('finds an object from anywhere', async () => {
+    await enter();
+    const { page } = browser;
+    await page.keyboard.press('ControlOrMeta+k');
+    await page.getByLabel('Page or object').fill('shop');
+    await page.getByRole('button', { name: /shop workload, project default/ }).click();
+    await page.getByRole('heading', { level: 1, name: 'workload shop' }).waitFor();
+  });
+});

@@ -36,7 +36,7 @@ export function Actions({ actions }: { readonly actions: readonly Action[] }): R
             disabled={action.whyNot !== undefined || act.isPending}
             title={action.whyNot}
             onClick={() => {
-              if (action.question === undefined || window.confirm(visibleText(action.question))) act.mutate(action);
+              if (action.question === undefined || isConfirmed(action.question, action.command)) act.mutate(action);
             }}
           >
             {action.name}
@@ -50,4 +50,8 @@ export function Actions({ actions }: { readonly actions: readonly Action[] }): R
       ) : null}
     </Group>
   );
+}
+
+function isConfirmed(question: string, command: string): boolean {
+  return window.confirm(`${visibleText(question)}\n\n${visibleText(command)}`);
 }

@@ -19,7 +19,8 @@ const reading: readonly Verb[] = ['read', 'read-placement'];
 
 const listOf = (kind: Kind): Place => ({ name: titleOf(kind), path: paths.list(kind), kind });
 
-const all: readonly { readonly title: string; readonly items: readonly Place[] }[] = [
+/** Exported for its test. */
+export const allPlaces: readonly { readonly title: string; readonly items: readonly Place[] }[] = [
   {
     title: 'Fleet',
     items: [
@@ -35,6 +36,7 @@ const all: readonly { readonly title: string; readonly items: readonly Place[] }
     items: [
       listOf('instance'),
       listOf('workload'),
+      listOf('warmPool'),
       listOf('job'),
       listOf('task'),
       listOf('spare'),
@@ -57,15 +59,15 @@ const all: readonly { readonly title: string; readonly items: readonly Place[] }
   },
 ];
 
-/** `inventories` → `Inventories`. */
+/** `warm-pools` → `Warm pools`. */
 export function titleOf(kind: Kind): string {
   const { plural } = resourceDefinitions[kind];
-  return plural.charAt(0).toUpperCase() + plural.slice(1);
+  return `${plural.charAt(0).toUpperCase()}${plural.slice(1)}`.replaceAll('-', ' ');
 }
 
 /** Those that this user may see. */
-export function placesFor(who: WhoAmI): typeof all {
-  return all
+export function placesFor(who: WhoAmI): typeof allPlaces {
+  return allPlaces
     .map(({ title, items }) => ({
       title,
       items: items.filter(({ kind, verbs = reading }) => mayAnywhere(who, kind, ...verbs)),

@@ -109,7 +109,7 @@ export function Shell({ who, onLeft }: { readonly who: WhoAmI; readonly onLeft: 
 }
 
 const keysShown = [
-  ['Ctrl K', 'Go to a page'],
+  ['Ctrl K', 'Go to a page or an object'],
   ['/', 'Search in the list'],
   ['?', 'Show these keys'],
   ['Esc', 'Close a dialog'],

@@ -1,23 +1,32 @@
 // How long jobs of each label ran, over time: a point for each job, and a line at the median.
 
 import { Group, Stack, Text as Words, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo } from 'react';
 import { useNavigate } from 'react-router';
-import { useList } from '../../data/use-list.ts';
+import { client } from '../../data/client.ts';
+import { errorText } from '../../data/session.ts';
 import { Loading } from '../../parts/standing.tsx';
 import { Text, visibleText } from '../../parts/text.tsx';
 import { exactTime, spanText } from '../../parts/units.ts';
 import { paths } from '../../paths.ts';
 import { durationsByLabel, type LabelDurations, type Ran } from './durations.ts';
 
+/** The newest. */
+const jobsMax = 2_000;
+const everyMs = 15_000;
 const widthPx = 640;
 const heightPx = 90;
 const radiusPx = 4;
 
 export function DurationsChart(): ReactNode {
-  const { items, standing } = useList('job');
-  const labels = useMemo(() => durationsByLabel(items), [items]);
-  if (standing.state === 'loading') return <Loading label="Loading the jobs" />;
+  const { data, error } = useQuery({
+    queryKey: ['durations'],
+    queryFn: () => client.list('job', { order: 'newest', offset: 0, limit: jobsMax }),
+    refetchInterval: everyMs,
+  });
+  const labels = useMemo(() => durationsByLabel(data?.items ?? []), [data]);
+  if (data === undefined) return error ? <Text>{errorText(error)}</Text> : <Loading label="Loading the jobs" />;
   return (
     <Stack component="section" aria-label="Durations" gap="sm">
       <Title order={2} size="h4">
@@ -39,7 +48,8 @@ export function DurationsChart(): ReactNode {
         </Stack>
       ))}
       <Words size="sm" c="dimmed">
-        Time goes from left to right. ● succeeded, ▲ not succeeded; the line is the median.
+        Of the newest {jobsMax} jobs. Time goes from left to right. ● succeeded, ▲ not succeeded; the line is the
+        median.
       </Words>
     </Stack>
   );

@@ -6,7 +6,7 @@ import { useNavigate, useParams, useSearchParams } from 'react-router';
 import type { Job } from '../../../src/api/resources/job.ts';
 import { client } from '../../data/client.ts';
 import { useMay } from '../../data/may.ts';
-import { useList } from '../../data/use-list.ts';
+import { useOne } from '../../data/use-list.ts';
 import { type Action, Actions } from '../../parts/actions.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Loading, StandingBanner } from '../../parts/standing.tsx';
@@ -14,7 +14,7 @@ import { StateBadge } from '../../parts/state-badge.tsx';
 import { paths } from '../../paths.ts';
 import { projectFlag } from '../resource/commands.ts';
 import { Delete } from '../resource/delete.tsx';
-import { isNamed, ResourceTabs } from '../resource/detail.tsx';
+import { ResourceTabs } from '../resource/detail.tsx';
 import { Attempts } from './attempts.tsx';
 import { JobFacts } from './job-facts.tsx';
 import { hasEnded } from './job-state.ts';
@@ -25,8 +25,7 @@ export function JobPage(): ReactNode {
   const { name = '' } = useParams();
   const [search] = useSearchParams();
   const project = search.get('project') ?? undefined;
-  const { items, standing, revision, retry } = useList('job');
-  const found = items.find(({ metadata }) => isNamed(metadata, { name, project }));
+  const { found, standing, revision, retry } = useOne('job', { name, project });
   return (
     <Page
       title={`Job ${name}`}

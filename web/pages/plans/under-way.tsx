@@ -4,11 +4,10 @@ import { Alert, Group, Progress, Stack, Table, Text as Words, Title } from '@man
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { HostDrain } from '../../../src/api/plans/host-plan.ts';
-import { hostStateName } from '../../../src/api/resources/host-state.ts';
 import { client } from '../../data/client.ts';
 import { useMay } from '../../data/may.ts';
 import { errorText } from '../../data/session.ts';
-import { useList } from '../../data/use-list.ts';
+import { useRows } from '../../data/use-list.ts';
 import { Actions } from '../../parts/actions.tsx';
 import { PageLink } from '../../parts/link.tsx';
 import { StateBadge } from '../../parts/state-badge.tsx';
@@ -21,8 +20,7 @@ import { guestRow } from './shown-plan.ts';
 const everyMs = 2_000;
 
 export function UnderWay(): ReactNode {
-  const { items } = useList('host');
-  const drained = items.filter((host) => hostStateName(host) === 'Draining');
+  const { known: drained } = useRows('host', 'state=Draining');
   if (drained.length === 0) return null;
   return (
     <Stack component="section" aria-label="Under way">

@@ -13,3 +13,14 @@ export function commandOf(kind: Kind, one?: { readonly name: string; readonly pr
   const project = projectFlag(one.project);
   return kind === 'instance' ? `berth show ${one.name}${project}` : `berth get ${kind} ${one.name}${project} -o yaml`;
 }
+
+/** Of the command that deletes resources of a kind, before their names. */
+export function deleteWords(kind: Kind): string {
+  const words: Partial<Record<Kind, string>> = {
+    instance: 'berth rm',
+    token: 'berth token revoke',
+    spare: 'berth spare release',
+    warmPool: 'berth warm-pool rm',
+  };
+  return words[kind] ?? `berth ${kind} rm`;
+}

@@ -2,18 +2,19 @@
 
 import { Code, Tabs } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
-import { useNavigate, useParams, useSearchParams } from 'react-router';
+import { useParams, useSearchParams } from 'react-router';
 import { type AnyResource, type Kind, resourceDefinitions } from '../../../src/api/resources/index.ts';
 import { useMay } from '../../data/may.ts';
 import { useOne } from '../../data/use-list.ts';
 import { Page } from '../../parts/page.tsx';
 import { Loading, StandingBanner } from '../../parts/standing.tsx';
 import { visibleText } from '../../parts/text.tsx';
-import { kindOfPlural, paths } from '../../paths.ts';
+import { kindOfPlural } from '../../paths.ts';
 import { commandOf } from './commands.ts';
-import { Delete } from './delete.tsx';
 import { Edit } from './edit/edit.tsx';
 import { EventsOf } from './events-of.tsx';
+import { KindButtons } from './kinds/kind-buttons.tsx';
+import { hasSection, Section } from './kinds/sections.tsx';
 import { yamlText } from './yaml-text.ts';
 
 export function DetailPage(): ReactNode {
@@ -32,12 +33,11 @@ interface Named {
 
 function Detail({ kind, name, project }: Named): ReactNode {
   const { found, standing, revision, retry } = useOne(kind, { name, project });
-  const navigate = useNavigate();
   return (
     <Page
       title={`${kind} ${name}`}
       command={commandOf(kind, { name, project })}
-      actions={found && <Delete kind={kind} resource={found} onDone={() => void navigate(paths.list(kind))} />}
+      actions={found && <KindButtons kind={kind} resource={found} />}
     >
       <StandingBanner standing={standing} retry={retry} />
       {standing.state === 'loading' ? <Loading label={`Loading ${kind} ${name}`} /> : null}
@@ -53,26 +53,24 @@ function Detail({ kind, name, project }: Named): ReactNode {
   );
 }
 
-/** @public */
-export function isNamed(
-  metadata: { readonly name: string; readonly project: string; readonly id: string },
-  { name, project }: Omit<Named, 'kind'>,
-): boolean {
-  return (metadata.name === name || metadata.id === name) && (!project || metadata.project === project);
-}
-
 export function ResourceTabs({ kind, resource }: { readonly kind: Kind; readonly resource: AnyResource }): ReactNode {
-  const [tab, setTab] = useState<string | null>('yaml');
+  const [tab, setTab] = useState<string | null>(hasSection(resource) ? 'overview' : 'yaml');
   const may = useMay('update', kind, resource.metadata.project || undefined);
   const verbs: readonly string[] = resourceDefinitions[kind].verbs;
   const editable = may && verbs.includes('replace');
   return (
     <Tabs value={tab} onChange={setTab} keepMounted={false}>
       <Tabs.List>
+        {hasSection(resource) ? <Tabs.Tab value="overview">Overview</Tabs.Tab> : null}
         <Tabs.Tab value="yaml">YAML</Tabs.Tab>
         {editable ? <Tabs.Tab value="edit">Edit</Tabs.Tab> : null}
         <Tabs.Tab value="events">Events</Tabs.Tab>
       </Tabs.List>
+      {hasSection(resource) ? (
+        <Tabs.Panel value="overview" pt="sm">
+          <Section resource={resource} />
+        </Tabs.Panel>
+      ) : null}
       <Tabs.Panel value="yaml" pt="sm">
         <Code block tabIndex={0} role="region" aria-label="YAML">
           {visibleText(yamlText(resource)).replaceAll('⟨U+000A⟩', '\n')}

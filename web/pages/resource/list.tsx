@@ -6,18 +6,22 @@ import { lazy, type ReactNode, Suspense, useMemo, useRef } from 'react';
 import { Link, useParams, useSearchParams } from 'react-router';
 import { type Kind, type ResourceByKind, resourceDefinitions } from '../../../src/api/resources/index.ts';
 import { useMay } from '../../data/may.ts';
+import type { Rows } from '../../data/row-window.ts';
 import { useRows } from '../../data/use-list.ts';
 import { PageLink } from '../../parts/link.tsx';
 import { Page } from '../../parts/page.tsx';
 import { titleOf } from '../../parts/places.ts';
 import { Loading, StandingBanner, useNow } from '../../parts/standing.tsx';
-import { type Column, Table } from '../../parts/table.tsx';
+import { type Column, type Sort, Table } from '../../parts/table.tsx';
 import { visibleText } from '../../parts/text.tsx';
 import { agoText, exactTime } from '../../parts/units.ts';
 import { useKeys } from '../../parts/use-keys.ts';
 import { kindOfPlural, paths } from '../../paths.ts';
+import { BulkBar } from './bulk/bulk-bar.tsx';
+import { useBulk } from './bulk/use-bulk.ts';
 import { columnsOf } from './columns.tsx';
 import { commandOf } from './commands.ts';
+import { useSortedRows } from './sorted-rows.ts';
 
 const DurationsChart = lazy(async () => ({ default: (await import('../jobs/durations-chart.tsx')).DurationsChart }));
 
@@ -31,9 +35,42 @@ export function ListPage(): ReactNode {
 type Row = ResourceByKind[Kind];
 
 function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
+  const [search] = useSearchParams();
+  const words = useDebouncedValue(search.get('q') ?? '', 150)[0];
+  const sort = sortOf(search.get('sort'));
+  return sort === undefined ? (
+    <WindowList kind={kind} words={words} />
+  ) : (
+    <SortedList kind={kind} words={words} sort={sort} />
+  );
+}
+
+interface Listed {
+  readonly kind: Kind;
+  readonly words: string;
+}
+
+/** Of any length: only what is looked at is read. */
+function WindowList({ kind, words }: Listed): ReactNode {
+  return <ListView kind={kind} rows={useRows(kind, words)} sort={undefined} />;
+}
+
+/** An order needs all rows. */
+function SortedList({ kind, words, sort }: Listed & { readonly sort: Sort }): ReactNode {
+  return <ListView kind={kind} rows={useSortedRows(kind, { words, sort, columns: allColumns(kind, 0) })} sort={sort} />;
+}
+
+function ListView({
+  kind,
+  rows,
+  sort,
+}: {
+  readonly kind: Kind;
+  readonly rows: Rows<Row> & { retry(): void };
+  readonly sort: Sort | undefined;
+}): ReactNode {
   const [search, setSearch] = useSearchParams();
   const filter = search.get('q') ?? '';
-  const rows = useRows(kind, useDebouncedValue(filter, 150)[0]);
   const { standing, revision, retry } = rows;
   const setParameter = (name: string, value: string): void =>
     setSearch((before) => withParameter(before, name, value), { replace: true });
@@ -41,6 +78,7 @@ function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
   useKeys({ '/': () => field.current?.focus() });
   const nowMs = useNow(10_000);
   const columns = useMemo(() => allColumns(kind, nowMs), [kind, nowMs]);
+  const bulk = useBulk(kind, rows.known);
   return (
     <Page title={titleOf(kind)} command={commandOf(kind)} actions={<New kind={kind} />}>
       <StandingBanner standing={standing} retry={retry} />
@@ -74,7 +112,16 @@ function ListOf({ kind }: { readonly kind: Kind }): ReactNode {
         </Words>
       ) : (
         <div data-revision={revision} data-standing={standing.state}>
-          <Table label={titleOf(kind)} columns={columns} rows={rows} keyOf={({ metadata }) => metadata.id} />
+          <BulkBar bulk={bulk} kind={kind} />
+          <Table
+            label={titleOf(kind)}
+            columns={columns}
+            rows={rows}
+            keyOf={({ metadata }) => metadata.id}
+            sort={sort}
+            onSort={(column) => setParameter('sort', nextSort(sort, column))}
+            selection={bulk.selection}
+          />
         </div>
       )}
     </Page>
@@ -103,6 +150,18 @@ function DurationsSwitch({
       ) : null}
     </>
   );
+}
+
+/** `State`, or `-State` for the opposite order. */
+function sortOf(text: string | null): Sort | undefined {
+  if (!text) return undefined;
+  return { column: text.replace(/^-/, ''), descending: text.startsWith('-') };
+}
+
+/** One more click each: the order, its opposite, none. */
+function nextSort(sort: Sort | undefined, column: string): string {
+  if (sort?.column !== column) return column;
+  return sort.descending ? '' : `-${column}`;
 }
 
 function withParameter(search: URLSearchParams, name: string, value: string): URLSearchParams {
@@ -135,8 +194,18 @@ function allColumns(kind: Kind, nowMs: number): readonly Column<Row>[] {
           <bdi>{visibleText(metadata.name)}</bdi>
         </PageLink>
       ),
+      order: ({ metadata }) => metadata.name,
     },
-    ...(scope === 'project' ? [{ name: 'Project', width: '1fr', show: ({ metadata }: Row) => metadata.project }] : []),
+    ...(scope === 'project'
+      ? [
+          {
+            name: 'Project',
+            width: '1fr',
+            show: ({ metadata }: Row) => metadata.project,
+            order: ({ metadata }: Row) => metadata.project,
+          },
+        ]
+      : []),
     ...(own.length > 0
       ? own
       : [
@@ -155,6 +224,7 @@ function allColumns(kind: Kind, nowMs: number): readonly Column<Row>[] {
       show: ({ metadata: { createdAtMs } }) => (
         <span title={exactTime(createdAtMs)}>{agoText(createdAtMs, nowMs)}</span>
       ),
+      order: ({ metadata: { createdAtMs } }) => -createdAtMs,
     },
   ];
 }
