@@ -17,6 +17,7 @@ import { GuestStatus, StartAgain } from './resources/instance.ts';
 import { RunSpec } from './resources/run.ts';
 import { Fingerprint, MoveAddress } from './resources/migration.ts';
 import { Amounts, Labels, ResourceClass } from './resources/metadata.ts';
+import { GuestUsageReport } from './guests/guest-usage.ts';
 import { VolumeSeen, VolumeSpec } from './resources/volume.ts';
 
 export { Accelerator, GuestPort, GuestState, GuestStatus, ImageSpec, Phase, PublishedPort, VolumeSeen };
@@ -89,6 +90,9 @@ export const Session = Type.Object(
     epoch: Type.Integer(),
     heartbeatMs: Type.Integer({ description: 'send a heartbeat this often' }),
     offlineAfterMs: Type.Integer({ description: 'a host without heartbeats for this long is lost' }),
+    takesUsage: Type.Optional(
+      Type.Boolean({ description: 'heartbeats may have `usage`; servers of earlier versions refuse it' }),
+    ),
   },
   closed,
 );
@@ -110,6 +114,7 @@ export const Heartbeat = Type.Object(
         description: 'its list of unknown guests is complete, and it knows its assignments',
       }),
     ),
+    usage: Type.Optional(GuestUsageReport),
     notReady: Type.Optional(
       Type.Object(
         {

@@ -66,6 +66,8 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   projectUsage: ({ projectUsage }) => projectUsage('p'),
   providers: ({ providers }) => providers('h1'),
   explain: ({ explain }) => explain('web-1', { project: 'p', limit: 1, continue: '2' }),
+  instanceUsage: ({ instanceUsage }) => instanceUsage('web'),
+  allInstanceUsage: ({ allInstanceUsage }) => allInstanceUsage(),
   cancelJob: ({ cancelJob }) => cancelJob('ci-1', { project: 'p' }),
   retryJob: ({ retryJob }) => retryJob('ci-1', { project: 'p' }),
   createJobRequest: ({ createJobRequest }) => createJobRequest({}, { project: 'p' }),

@@ -336,7 +336,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'top',
     group: fleet,
-    summary: 'Show the hosts, instances or projects that claim the most',
+    summary: 'Show the hosts, instances or projects that claim or use the most',
     load: async () => (await import('./fleet/top.ts')).topCommand,
   },
   {

@@ -220,6 +220,11 @@ export const ServerConfig = Type.Object(
       default: false,
       description: 'metrics also under the names that Orchard has, with a time series for each host',
     }),
+    guestMetrics: Type.Boolean({
+      default: false,
+      description:
+        'metrics also of each guest: six time series for each, for at most 5,000 guests, shown to readers who may read all instances',
+    }),
     scheduleWhenFull: Type.Enum(['fail', 'wait'], {
       default: 'fail',
       description: 'what a request to /schedule does while no host has room; wait: its result is "processing"',

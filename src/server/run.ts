@@ -165,6 +165,7 @@ async function start(
       scheduleTtlMs: config.scheduleTtlMs,
       scheduleWhenFull: config.scheduleWhenFull,
       sourceMetricNames: config.sourceMetricNames,
+      guestMetrics: config.guestMetrics,
       activity,
       tracing: config.tracing,
       fetch: systemFetch,

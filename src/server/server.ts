@@ -49,6 +49,7 @@ import { jobRequestRoutes } from './http/routes/job-request-routes.ts';
 import { jobRoutes } from './http/routes/job-routes.ts';
 import { docsPageRoute } from './http/docs-page/docs-page.ts';
 import { processRoutes } from './http/routes/process-routes.ts';
+import { guestUsageRoutes } from './http/routes/guest-usage-routes.ts';
 import { queueRoutes } from './http/routes/queue-routes.ts';
 import { warmPoolRoutes } from './http/routes/workloads/warm-pool-routes.ts';
 import { workloadRoutes } from './http/routes/workloads/workload-routes.ts';
@@ -74,6 +75,7 @@ import { Leadership, notFollowed } from './leadership.ts';
 import { type LedSettings, ledParts } from './led-parts.ts';
 import { Activity } from './metrics/activity.ts';
 import { commitMeasures } from './metrics/commit-measures.ts';
+import { GuestUsages } from './metrics/guest-usages.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { Outside } from './outside.ts';
 import type { RunFiles } from './runs/run-files.ts';
@@ -96,6 +98,8 @@ export interface ServerParts extends LedSettings {
   readonly activity?: Activity;
   /** Metrics also under the names of the orchestrator before. */
   readonly sourceMetricNames?: boolean;
+  /** Metrics of each guest. */
+  readonly guestMetrics?: boolean;
   /** Counts of HTTP connections, for the metrics. */
   readonly connections?: ConnectionCounts;
   /** The files of uploaded images; absent: images cannot be uploaded. */
@@ -204,7 +208,12 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   janitor.start();
   const upkeep = parts.sealing && new SealingUpkeep({ ...parts.sealing, decider, leads, clock, log });
   upkeep?.start();
+  const usages = new GuestUsages();
+  // As for hosts: one that was not heard of for this long is not known to run anything.
+  const freshSinceMs = (): number => clock.monotonicMs() - parts.policy.offlineAfterMs;
   const metrics = createMetrics({
+    guests: { snapshot: cache, usages, freshSinceMs },
+    guestMetrics: parts.guestMetrics ?? false,
     cache,
     clock,
     activity,
@@ -220,7 +229,18 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   });
   const assignments = new Assignments({ cache, clock, ...unusual });
   const { cluster } = decision;
-  const routes = allRoutes(parts, { decider, assignments, verifier, feed, metrics, whyNotReady, cluster, audit });
+  const routes = allRoutes(parts, {
+    decider,
+    assignments,
+    verifier,
+    feed,
+    metrics,
+    whyNotReady,
+    cluster,
+    audit,
+    usages,
+    freshSinceMs,
+  });
   return {
     routes,
     decider,
@@ -248,6 +268,8 @@ interface RouteParts {
   readonly verifier: Verifier;
   readonly feed: WatchFeed;
   readonly metrics: ReturnType<typeof createMetrics>;
+  readonly usages: GuestUsages;
+  readonly freshSinceMs: () => number;
   readonly whyNotReady: () => string | undefined;
   readonly cluster: Cluster;
   readonly audit: Audit | undefined;
@@ -272,7 +294,12 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...moveRoutes({ decider, links }),
       ...joinRoutes(decider, parts.joining),
       ...authorityRoutes(decider, parts.joining),
-      ...agentRoutes({ decider, assignments: made.assignments, givesCertificates: parts.joining !== undefined }),
+      ...agentRoutes({
+        decider,
+        assignments: made.assignments,
+        usages: made.usages,
+        givesCertificates: parts.joining !== undefined,
+      }),
       ...imageRoutes({ decider, links, content: parts.imageContent }),
       ...instanceRoutes({ decider, links }),
       ...candidateRoutes(decider),
@@ -294,6 +321,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...loginRoutes(parts.login, { decider }),
       ...(parts.mint ? accessRoutes({ decider, mint: parts.mint }) : []),
       ...sessionRoutes({ decider, secret: hostSecret, secure: parts.joining !== undefined }),
+      ...guestUsageRoutes(made),
       ...queueRoutes(decider),
       ...usageRoutes(decider),
       ...verifyRoutes(verifier, decider),

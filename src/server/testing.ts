@@ -60,6 +60,7 @@ export async function startTestServer(
     spares?: SpareMeans;
     web?: HttpParts['web'];
     sourceMetricNames?: boolean;
+    guestMetrics?: boolean;
     tracing?: string;
     placementNoAuth?: boolean;
   } = {},
@@ -88,6 +89,7 @@ export async function startTestServer(
     mint: minting(randomSecret),
     activity,
     sourceMetricNames: options.sourceMetricNames ?? false,
+    guestMetrics: options.guestMetrics ?? false,
     ...(options.tracing === undefined ? {} : { tracing: options.tracing, fetch: systemFetch }),
     version: 'test',
     name: 'server', // one that is started while another runs takes over at once

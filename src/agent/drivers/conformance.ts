@@ -273,6 +273,21 @@ export function driverConformance(
       });
     });
 
+    it('measures what a guest uses while it runs, where it can measure', async () => {
+      if (driver.usage === undefined) return expect(['fake', 'zones']).toContain(driver.name);
+      const wanted = spec('obedient');
+      const { instanceId } = wanted;
+      await create(wanted);
+      await until(instanceId, (seen) => seen?.ready === true);
+      const [used, ...others] = await driver.usage();
+      expect(others).toEqual([]);
+      expect(used).toMatchObject({ instanceId, incarnation: 1 });
+      expect(used?.cpuMs).toBeGreaterThan(0); // its boot
+      expect(used?.memoryBytes).toBeGreaterThan(100_000);
+      await driver.stop(instanceId, 0);
+      expect(await driver.usage()).toEqual([]);
+    });
+
     describe('ports', () => {
       it('are chosen, published while the guest runs, and free after its removal', async () => {
         const wanted = spec('obedient', { ports: [{ guestPort: 80, hostPort: 0, protocol: 'tcp' }] });

@@ -15,6 +15,7 @@ import type {
 } from '../../api/agent-protocol.ts';
 import type { LiveKind } from '../../api/resources/host.ts';
 import type { GuestCredential } from '../images/credentials/image-credentials.ts';
+import type { GuestUsage } from '../../api/guests/guest-usage.ts';
 import type { DiskReader, ReceivedFile } from '../migration/moved-files.ts';
 import type { GuestAccess } from './access.ts';
 
@@ -259,6 +260,8 @@ export interface Driver {
   readonly migration?: GuestMigration;
   /** How the hypervisor says that the machine of a guest stands, for people. Absent, or undefined: it does not say, or there is no machine. Never throws. */
   describe?(instanceId: string): Promise<string | undefined>;
+  /** What its guests that run use now; those that cannot be measured are left out. Absent: it measures none. Never throws. */
+  usage?(): Promise<readonly GuestUsage[]>;
   /** Lets go of everything; guests run on. */
   close(): Promise<void>;
 }

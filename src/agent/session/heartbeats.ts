@@ -1,6 +1,7 @@
 // Sends the heartbeats of one session, each with what has changed on the host since the last heartbeat that was answered.
 
 import { type Heartbeat, type Registration, unknownGuestsMax } from '../../api/agent-protocol.ts';
+import type { GuestUsageReport } from '../../api/guests/guest-usage.ts';
 import { backoffMs } from '../../base/backoff.ts';
 import { neverBuggify } from '../../base/buggify.ts';
 import { sleep } from '../../base/clock.ts';
@@ -8,10 +9,11 @@ import { equalJson } from '../../base/equal-json.ts';
 import { describeError } from '../../base/log.ts';
 import { awaitWithin, settleWithin } from '../host/await-within.ts';
 import type { AgentParts, SessionState } from './agent-parts.ts';
+import { guestUsage } from './guest-usage.ts';
 import { fingerprints, images, unknownVolumes } from './host-look.ts';
 import { isSessionOver, SessionOver } from './session-over.ts';
 
-type HostFacts = Omit<Required<Heartbeat>, 'epoch' | 'notReady'>;
+type HostFacts = Omit<Required<Heartbeat>, 'epoch' | 'notReady' | 'usage'>;
 
 const lookTimeoutMs = 1000;
 const fingerprintMs = 10 * 60_000; // a hypervisor may have been installed or removed since
@@ -25,6 +27,9 @@ export class Heartbeats {
   #changesSeen: number;
   #lookedMs: number;
   #looking: Promise<void> | undefined;
+  /** Measured and not sent yet. */
+  #usage: GuestUsageReport | undefined;
+  #measuring: Promise<void> | undefined;
 
   constructor(parts: AgentParts, state: SessionState, registration: Registration) {
     this.#parts = parts;
@@ -48,6 +53,7 @@ export class Heartbeats {
     // Spread, so that hosts that registered together do not all send at the same moment.
     await sleep(clock, prng.below(Math.max(1, heartbeatMs)), signal);
     for (let attempt = 0; !signal.aborted; ) {
+      this.#measure();
       // A driver or disk that hangs must not make the host look dead: what is not found in time is reported later.
       const around = (this.#looking ??= this.#lookAround());
       await settleWithin({ clock, timeoutMs: lookTimeoutMs, signal, what: 'looking around' }, () => around).catch(
@@ -111,6 +117,21 @@ export class Heartbeats {
     this.#looking = undefined;
   }
 
+  /** Waits for nothing: what is not measured in time goes with the next heartbeat. */
+  #measure(): void {
+    if (!this.#state.session.takesUsage || this.#measuring) return;
+    this.#measuring = guestUsage(this.#parts)
+      .then(
+        (usage) => {
+          this.#usage = usage;
+        },
+        (error: unknown) => this.#parts.options.log.debug('cannot measure the guests', { error: describeError(error) }),
+      )
+      .finally(() => {
+        this.#measuring = undefined;
+      });
+  }
+
   #noteUnknownGuests(): void {
     const { options, recovery, guests } = this.#parts;
     const { synced } = this.#state;
@@ -127,6 +148,8 @@ export class Heartbeats {
     const { options, api } = this.#parts;
     const { epoch, heartbeatMs } = this.#state.session;
     const before = this.#acknowledged;
+    const usage = this.#usage;
+    this.#usage = undefined; // one that is lost is not repeated: the next says more
     const heartbeat: Heartbeat = {
       epoch,
       ...(equalJson(now.drivers, before.drivers) ? {} : { drivers: now.drivers }),
@@ -134,6 +157,7 @@ export class Heartbeats {
       ...(equalJson(now.unknownGuests, before.unknownGuests) ? {} : { unknownGuests: now.unknownGuests }),
       ...(equalJson(now.unknownVolumes, before.unknownVolumes) ? {} : { unknownVolumes: now.unknownVolumes }),
       ...(now.guestsTold === before.guestsTold ? {} : { guestsTold: now.guestsTold }),
+      ...(usage === undefined ? {} : { usage }),
     };
     const timeoutMs = Math.max(heartbeatMs, 5000);
     return awaitWithin({ clock: options.clock, timeoutMs, signal, what: 'a heartbeat' }, (limit) =>

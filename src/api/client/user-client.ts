@@ -31,6 +31,7 @@ import type { ClaimSpec } from '../routes/warm-pools.ts';
 import type { Endpoint, ScalePlan, WorkloadRevisionView } from '../routes/workloads.ts';
 import type { AskSpec } from '../resources/task.ts';
 import { type ClientOptions, linesOf, parseLine, Requests } from './requests.ts';
+import type { InstanceUsage, InstanceUsageList } from '../guests/guest-usage.ts';
 import type { HostProviders, ProjectUsage, UsagePage } from '../usage.ts';
 
 export {
@@ -269,6 +270,14 @@ function placementCalls(json: Json) {
     /** Throws `Conflict` once it belongs to its new host. */
     cancelMigration: (name: string, query: { project?: string } = {}): Promise<Migration> =>
       json(`${pathOf('instance', name)}/migration`, { method: 'DELETE', query }),
+
+    /** What a guest uses of its host now. Throws `NotFound` when it is not measured. */
+    instanceUsage: (name: string, query: { project?: string } = {}): Promise<InstanceUsage> =>
+      json(`${pathOf('instance', name)}/usage`, { query }),
+
+    /** Of all guests that are measured, the one with the most processors in use first. */
+    allInstanceUsage: (query: { project?: string; limit?: number } = {}): Promise<InstanceUsageList> =>
+      json('/v1/usage/instances', { query }),
 
     explain: (
       name: string,

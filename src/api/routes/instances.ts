@@ -5,6 +5,7 @@ import { Type } from 'typebox';
 import { Ticket, TicketRequest } from '../access-protocol.ts';
 import { errorSchema } from '../error-schema.ts';
 import { Explanation } from '../explanation.ts';
+import { InstanceUsage, InstanceUsageList } from '../guests/guest-usage.ts';
 import { instanceBatchMax } from '../instance-batch.ts';
 import { queryParameters } from './parameters.ts';
 import { resourceSchemas } from './resource-schemas.ts';
@@ -115,6 +116,30 @@ export const instanceRoutes = {
     query: { project, limit: hostLimit, continue: hostOffset },
     answers: { 200: json(Explanation) },
     errors: ['NotFound'],
+  }),
+  usage: route({
+    id: 'getInstanceUsage',
+    tag,
+    method: 'GET',
+    path: '/v1/instances/:name/usage',
+    access: needs('instance', 'read'),
+    summary: 'Show what its guest uses of processors, memory, disks and network now',
+    query: { project },
+    answers: { 200: json(InstanceUsage) },
+    errors: ['NotFound'],
+  }),
+  listUsage: route({
+    id: 'listInstanceUsage',
+    tag,
+    method: 'GET',
+    path: '/v1/usage/instances',
+    access: needs('instance', 'read'),
+    summary: 'Show the same of all guests that are measured, the one with the most processors in use first',
+    query: {
+      project: queryParameters.ofProject,
+      limit: Type.Integer({ minimum: 1, maximum: 100_000, default: 1_000, description: 'at most this many' }),
+    },
+    answers: { 200: json(InstanceUsageList) },
   }),
   ticket: route({
     id: 'makeTicket',

@@ -19,6 +19,7 @@ const instances = [
 const fleet: Handler = ({ path, query }) => {
   if (path === '/v1/hosts') return page([testHost('h1'), testHost('h2', { spec: { pool: 'ci' } })]);
   if (path === '/v1/instances') return page(instances);
+  if (path === '/v1/usage/instances') return { json: { items: [] } };
   if (path !== '/v1/usage') return undefined;
   // The second host is on a second page.
   return {
@@ -45,6 +46,21 @@ describe('berth top', () => {
       'default  small  Running  h1       1   1 GiB  10 GiB',
       'and 1 more',
       '',
+    ]);
+  });
+
+  it('shows first the instances that use most of what they claim, where that is measured', async () => {
+    const measured = {
+      ...{ project: 'default', instance: 'small', host: 'h1', measuredAtMs: 1, cpus: 0.984 },
+      ...{ cpuMs: 9, memoryBytes: 300 * 2 ** 20 },
+    };
+    const handler: Handler = (request) =>
+      request.path === '/v1/usage/instances' ? { json: { items: [measured] } } : fleet(request);
+    const { stdout } = await runBerth(['top', 'instances', '--limit', '2'], { handler });
+    expect(stdout.split('\n').slice(0, 3)).toEqual([
+      'PROJECT  NAME   PHASE    HOST  USES CPUS  USES MEMORY  CPUS  MEMORY    DISK',
+      'default  small  Running  h1         0.98      300 MiB     1   1 GiB  10 GiB',
+      'ci       large  Running  h1            -            -     4   4 GiB  10 GiB',
     ]);
   });
 

@@ -1,10 +1,11 @@
 // `berth top`: who claims the most, hosts, instances or projects; drawn again every few seconds on a terminal. It shows claims, as the
-// ledger has them: what guests use of them is not measured here.
+// ledger has them, and of instances what their guests use, where that is measured.
 
 import { Argument, Command } from 'commander';
 import type { Host } from '../../api/resources/host.ts';
 import { hostStateName } from '../../api/resources/host-state.ts';
 import type { Instance } from '../../api/resources/instance.ts';
+import type { InstanceUsage } from '../../api/guests/guest-usage.ts';
 import type { HostUsage } from '../../api/usage.ts';
 import type { UserClient } from '../../api/client/user-client.ts';
 import { ApiError } from '../../api/errors.ts';
@@ -30,7 +31,7 @@ interface TopFlags {
 
 export function topCommand(cli: Cli): Command {
   return new Command('top')
-    .description('Show the hosts, instances or projects that claim the most')
+    .description('Show the hosts, instances or projects that claim or use the most')
     .addArgument(new Argument('[what]', 'what to show').choices(subjects).default('hosts'))
     .option('--once', 'show it once; so it is where the output is no terminal, and with -o json')
     .option('--interval <seconds>', 'how often it is shown again', '2')
@@ -96,8 +97,11 @@ const topOf: Readonly<Record<Subject, (client: UserClient, project?: string) => 
     return ranking(hosts.map((host) => hostRow(host, usage.get(host.metadata.name))).sort(byShare), hostColumns);
   },
   instances: async (client, project) => {
-    const { items } = await listAll(client, 'instance', project === undefined ? {} : { project });
-    return ranking(items.map(instanceRow).sort(byClaim), instanceColumns);
+    const of = project === undefined ? {} : { project };
+    const [{ items }, used] = await Promise.all([listAll(client, 'instance', of), allUsed(client, of)]);
+    const rows = items.map((instance) => instanceRow(instance, used.get(keyOf(instance.metadata))));
+    const measured = rows.some(({ used: seen }) => seen !== undefined);
+    return ranking(rows.sort(byUse), [...instanceColumns, ...(measured ? useColumns : []), ...claimColumns]);
   },
   projects: async (client, project) => {
     const { items } = await listAll(client, 'instance', project === undefined ? {} : { project });
@@ -132,6 +136,16 @@ async function allUsage(client: UserClient): Promise<ReadonlyMap<string, HostUsa
     next = page.continue;
   } while (next !== undefined);
   return usage;
+}
+
+/** By project and name. */
+async function allUsed(client: UserClient, of: { project?: string }): Promise<ReadonlyMap<string, InstanceUsage>> {
+  const { items } = await client.allInstanceUsage({ ...of, limit: 100_000 });
+  return new Map(items.map((item) => [keyOf({ project: item.project, name: item.instance }), item]));
+}
+
+function keyOf({ project, name }: { readonly project: string; readonly name: string }): string {
+  return `${project}/${name}`;
 }
 
 interface Claimed {
@@ -205,9 +219,11 @@ interface InstanceRow extends Claim {
   readonly name: string;
   readonly phase: string;
   readonly host: string;
+  /** Absent: it is not measured. */
+  readonly used?: { readonly cpus?: number; readonly memoryMiB: number };
 }
 
-function instanceRow({ metadata, status }: Instance): InstanceRow {
+function instanceRow({ metadata, status }: Instance, used?: InstanceUsage): InstanceRow {
   const { assigned } = status;
   return {
     project: metadata.project,
@@ -217,7 +233,17 @@ function instanceRow({ metadata, status }: Instance): InstanceRow {
     cpus: assigned?.['VCPU'] ?? 0,
     memoryMiB: assigned?.['MEMORY_MB'] ?? 0,
     diskGiB: assigned?.['DISK_GB'] ?? 0,
+    ...(used === undefined ? {} : { used: usedOf(used) }),
   };
+}
+
+function usedOf({ cpus, memoryBytes }: InstanceUsage): NonNullable<InstanceRow['used']> {
+  return { ...(cpus === undefined ? {} : { cpus }), memoryMiB: Math.ceil(memoryBytes / 2 ** 20) };
+}
+
+/** Those that use most come first; then those that claim most. */
+function byUse(a: InstanceRow, b: InstanceRow): number {
+  return (b.used?.cpus ?? 0) - (a.used?.cpus ?? 0) || byClaim(a, b);
 }
 
 function byClaim(a: Claim, b: Claim): number {
@@ -236,7 +262,11 @@ const instanceColumns: readonly Column<InstanceRow>[] = [
   { header: 'NAME', importance: 'major', value: ({ name }) => name },
   { header: 'PHASE', value: ({ phase }) => phase },
   { header: 'HOST', value: ({ host }) => host },
-  ...claimColumns,
+];
+
+const useColumns: readonly Column<InstanceRow>[] = [
+  { header: 'USES CPUS', value: ({ used }) => used?.cpus?.toFixed(2) ?? '', right: true },
+  { header: 'USES MEMORY', value: ({ used }) => (used === undefined ? '' : memory(used.memoryMiB)), right: true },
 ];
 
 interface ProjectRow extends Claim {

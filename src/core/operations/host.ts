@@ -314,6 +314,7 @@ export function sessionOf(host: Host, ctx: Context): Session {
     epoch: host.status.epoch,
     heartbeatMs: ctx.policy.heartbeatMs,
     offlineAfterMs: ctx.policy.offlineAfterMs,
+    takesUsage: true,
   };
 }
 

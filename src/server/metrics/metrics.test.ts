@@ -22,6 +22,43 @@ async function value(series: string): Promise<number | undefined> {
   return line === undefined ? undefined : Number(line.slice(series.length + 1));
 }
 
+describe('metrics of guests', () => {
+  it('sum up what agents measured by host, are shown for one instance, and name no guest unless that is configured', async () => {
+    const named = await startTestServer({ guestMetrics: true });
+    for (const each of [server, named]) {
+      const agent = each.agentClient('h1');
+      const { epoch, takesUsage } = await agent.register(testRegistration());
+      expect(takesUsage).toBe(true);
+      await each.client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tmp/tiny.qcow2' } });
+      await each.client.create('instance', { metadata: { name: 'a' }, spec: { image: 'tiny', cpus: 1 } });
+      const { metadata, status } = await each.client.get('instance', 'a');
+      expect(status.host).toBe('h1');
+      for (const seconds of [10, 20]) {
+        const counters = { cpuMs: seconds * 500, memoryBytes: 4_096, networkSentBytes: seconds };
+        const guests = [{ instanceId: metadata.id, incarnation: status.incarnation, ...counters }];
+        await agent.heartbeat({ epoch, usage: { sampledMs: seconds * 1_000, guests } });
+      }
+      const seen = { project: 'default', instance: 'a', host: 'h1', cpus: 0.5, cpuMs: 10_000, networkSentBytes: 20 };
+      expect(await each.client.instanceUsage('a')).toMatchObject(seen);
+      expect(await each.client.allInstanceUsage()).toMatchObject({ items: [seen] });
+    }
+    expect(await value('berth_host_guests_cpu_seconds_total{host="h1",pool=""}')).toBe(5);
+    expect(await value('berth_host_guests_memory_bytes{host="h1",pool=""}')).toBe(4_096);
+    expect(await value('berth_guest_cpu_seconds_total{project="default",instance="a",host="h1"}')).toBeUndefined();
+    const answer = await fetch(`${named.url}/metrics`, { headers: { authorization: 'Bearer operator' } });
+    expect(await answer.text()).toContain(
+      'berth_guest_cpu_seconds_total{project="default",instance="a",host="h1"} 10\n',
+    );
+    await named.close();
+  });
+
+  it('say of an instance that it is not measured', async () => {
+    await server.client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tmp/tiny.qcow2' } });
+    await server.client.create('instance', { metadata: { name: 'a' }, spec: { image: 'tiny', cpus: 1 } });
+    await expect(server.client.instanceUsage('a')).rejects.toThrow(/^instance "a" is not measured now: /);
+  });
+});
+
 describe('the metrics', () => {
   beforeEach(async () => {
     const agent = server.agentClient('h1');

@@ -5,6 +5,7 @@ import { FindingCode } from '../../api/verify.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Cache } from '../../core/state/cache.ts';
 import { type Activity, measureWatches } from './activity.ts';
+import { type GuestMetricsParts, measureGuests, measureHostGuests } from './guest-metrics.ts';
 import { measureFleet, measureQueue, Totals } from './fleet.ts';
 import { measureBySourceNames } from './source-names.ts';
 import type { Survival } from '../../api/plans/host-plan.ts';
@@ -21,6 +22,9 @@ export interface MetricsParts {
   readonly watches: () => ReadonlyMap<string, number>;
   /** Also under the names of the orchestrator before. */
   readonly sourceNames: boolean;
+  readonly guests: GuestMetricsParts;
+  /** Each guest as well. */
+  readonly guestMetrics: boolean;
   readonly verifier: Verifier;
   readonly ready: () => boolean;
   readonly leads: () => boolean;
@@ -62,6 +66,8 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
   const queues = { named: new Registry(), summed: new Registry() };
   measureQueue(queues.named, totals, { named: true });
   measureQueue(queues.summed, totals, { named: false });
+  measureHostGuests(registry, parts.guests);
+  if (parts.guestMetrics) measureGuests(queues.named, parts.guests);
   activity.register(registry);
   measureWatches(registry, watches);
   if (sourceNames) measureBySourceNames(registry, { snapshot: cache, totals, activity });

@@ -60,6 +60,24 @@ export const Container = Type.Object({
 });
 export type EngineContainer = Static<typeof Container>;
 
+/** What a container uses; engines leave out what they cannot count. */
+export const Stats = Type.Object({
+  cpu_stats: Type.Object({ cpu_usage: Type.Object({ total_usage: Type.Optional(Type.Number()) }) }),
+  memory_stats: Nullable(
+    Type.Object({
+      usage: Type.Optional(Type.Number()),
+      stats: Nullable(Type.Record(Type.String(), Type.Number())),
+    }),
+  ),
+  blkio_stats: Nullable(
+    Type.Object({
+      io_service_bytes_recursive: Nullable(Type.Array(Type.Object({ op: Type.String(), value: Type.Number() }))),
+    }),
+  ),
+  networks: Nullable(Type.Record(Type.String(), Type.Object({ rx_bytes: Type.Number(), tx_bytes: Type.Number() }))),
+});
+export type EngineStats = Static<typeof Stats>;
+
 export const Network = Type.Object({
   Id: Type.String(),
   Driver: Type.String(),

@@ -102,6 +102,12 @@ export class EngineClient implements Engine {
     return orNull((await this.#http()).json(answers.Container, { method: 'GET', path: pathOf(container, 'json') }));
   }
 
+  async stats(container: string): Promise<answers.EngineStats | null> {
+    const query = { stream: 'false', 'one-shot': 'true' };
+    const call = { method: 'GET', path: pathOf(container, 'stats'), query } as const;
+    return orNull((await this.#http()).json(answers.Stats, call));
+  }
+
   async bridge(network: string): Promise<ContainerBridge | null> {
     const path = `/networks/${encodeURIComponent(network)}`;
     const found = await orNull((await this.#http()).json(answers.Network, { method: 'GET', path }));

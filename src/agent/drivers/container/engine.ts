@@ -2,7 +2,14 @@
 // carries them out; tests have other implementations.
 
 import type { Credential } from '../../images/credentials/image-credentials.ts';
-import type { EngineContainer, EngineEvent, EngineImage, ListedContainer, PullLine } from './engine-answers.ts';
+import type {
+  EngineContainer,
+  EngineEvent,
+  EngineImage,
+  EngineStats,
+  ListedContainer,
+  PullLine,
+} from './engine-answers.ts';
 import type { ContainerBridge } from '../../network/container-guard.ts';
 import type { EngineUpload } from './engine-http.ts';
 import type { ExecCall, Execution } from './exec.ts';
@@ -49,6 +56,8 @@ export interface Engine {
   /** Removes the container in any state, with its anonymous volumes. Does nothing when it does not exist. */
   remove(container: string): Promise<void>;
   inspect(container: string): Promise<EngineContainer | null>;
+  /** What it uses now; null: there is no such container, or it does not run. */
+  stats(container: string): Promise<EngineStats | null>;
   /** The bridge of a network; null: there is no such network, or it has another driver. */
   bridge(network: string): Promise<ContainerBridge | null>;
   /** All containers with this label, running or not. */

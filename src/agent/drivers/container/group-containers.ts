@@ -1,5 +1,7 @@
 // The containers of one guest on the engine: inspects them and sends signals to those that run.
 
+import type { GuestCounters } from '../../../api/guests/guest-usage.ts';
+import { groupUsage } from './usage/group-usage.ts';
 import type { Engine } from './engine.ts';
 import type { EngineContainer } from './engine-answers.ts';
 import { containerName, labels } from './container-config.ts';
@@ -26,6 +28,12 @@ export class GroupContainers {
     return Promise.all(
       this.list.map(async ({ name, container }) => ({ name, container: await this.#engine.inspect(container) })),
     );
+  }
+
+  /** Of those that run. */
+  async usage(): Promise<GuestCounters> {
+    const all = await Promise.all(this.list.map(({ container }) => this.#engine.stats(container)));
+    return groupUsage(all.filter((each) => each !== null));
   }
 
   /** Containers that have less time to end than their guest, the shortest first. */

@@ -50,6 +50,7 @@ export interface GroupHypervisorOptions {
 export class GroupHypervisor implements Hypervisor {
   readonly name = 'container';
   readonly failureCode = 'ContainerEngineFailed';
+  readonly measures = true;
   readonly suspends = true;
   readonly volumes?: true;
   readonly #options: GroupHypervisorOptions;

@@ -4,6 +4,7 @@
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import { DriverError } from '../../host/driver-error.ts';
+import type { GuestCounters } from '../../../api/guests/guest-usage.ts';
 import type { BootMarks } from '../guest-life/boot-marks.ts';
 import type { Run, RunEnd, Trouble } from '../guest-life/hypervisor.ts';
 import { connectTcp } from '../guest-life/ways-in/connect-tcp.ts';
@@ -58,6 +59,7 @@ export function runGroup(options: GroupRunOptions): Run {
       onChange: (listener) => run.suspension.onChange(listener),
     },
     dial: (port) => run.dial(port),
+    usage: () => run.usage(),
     alive: () => Promise.resolve(true), // the engine said so; a container that ended since did run
     powerDown: () => run.powerDown(),
     end: () => run.end(),
@@ -113,6 +115,10 @@ class GroupRun {
       () => {},
       () => looks.soon(), // containers that cannot be seen now are watched all the same
     );
+  }
+
+  usage(): Promise<GuestCounters> {
+    return this.#containers.usage();
   }
 
   get ended(): Promise<RunEnd> {

@@ -27,6 +27,7 @@ import { resizeGuest } from './resize.ts';
 import { removeGuest } from './remove.ts';
 import { abortAll, checkId } from './slots.ts';
 import { suspensionOf } from './suspension.ts';
+import { usageOf } from './usage.ts';
 import { volumesOf } from './disk/volumes.ts';
 
 export function createVmDriver(options: VmDriverOptions): Driver {
@@ -53,6 +54,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
       return readConsole(path, { start: record.consoleStart, offset, limit });
     },
     access: accessTo(hands),
+    ...(hands.hypervisor.measures ? { usage: () => usageOf(slots, options.log) } : {}),
     ...(hands.hypervisor.suspends ? { suspension: suspensionOf(hands) } : {}),
     ...(hands.hypervisor.volumes ? { volumes: volumesOf(hands) } : {}),
     // Where a hypervisor makes disks of its own, they are nothing to copy as files.

@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { LiveKind } from '../../../api/resources/host.ts';
 import type { Accelerator, LiveMachine, PublishedPort } from '../../../api/agent-protocol.ts';
 import type { Logger } from '../../../base/log.ts';
+import type { GuestCounters } from '../../../api/guests/guest-usage.ts';
 import type { HostNetwork } from '../../network/host-network.ts';
 import type { CachedImage } from '../../images/image-cache.ts';
 import type { GuestAccess } from '../access.ts';
@@ -119,6 +120,8 @@ export interface Run {
   alive(): Promise<boolean>;
   /** How it stands, in the hypervisor's own words. Never throws. */
   describe?(): Promise<string>;
+  /** What it uses now; undefined: that cannot be said. Absent: it is not measured. */
+  usage?(): Promise<GuestCounters | undefined>;
   /** Presses the power button. */
   powerDown(): Promise<void>;
   /** Ends it, whatever it does. Resolves when it is gone. */
@@ -171,6 +174,8 @@ export interface Hypervisor {
   readonly failureCode?: DriverErrorCode;
   /** Its machines can have volumes: those of their records when they start, and others while they run. */
   readonly volumes?: true;
+  /** What its machines use can be measured. */
+  readonly measures?: true;
   /** Its machines can be suspended. */
   readonly suspends?: true;
   /** Disks of its machines are files that mean the same on another host. */

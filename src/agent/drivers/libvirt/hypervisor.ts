@@ -61,6 +61,7 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
 class LibvirtHypervisor implements Hypervisor {
   readonly name = 'libvirt';
   readonly volumes = true;
+  readonly measures = true;
   readonly suspends = true;
   readonly runs = true;
   readonly network?: HostNetwork;

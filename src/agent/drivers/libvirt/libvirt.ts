@@ -96,6 +96,13 @@ export interface Libvirt {
   resizeDisk(domain: Domain, target: string, sizeBytes: number): Promise<void>;
   /** Sends a command to the guest's agent, which may hang or be missing, and returns its answer; both are JSON. */
   askAgent(domain: Domain, command: string, timeoutSeconds: number): Promise<string>;
+  /** Since the domain was started; `memoryBytes`: what QEMU holds of the host's memory. */
+  usage(domain: Domain): Promise<{ readonly cpuMs: number; readonly memoryBytes: number }>;
+  /** Of an interface of the host, such as `vnet0`; as the guest sees it. */
+  traffic(
+    domain: Domain,
+    target: string,
+  ): Promise<{ readonly networkReceivedBytes: number; readonly networkSentBytes: number }>;
   addresses(domain: Domain, source: keyof typeof addressSources): Promise<readonly InterfaceAddresses[]>;
   hasNetwork(name: string): Promise<boolean>;
   /** Starts the network unless it runs. Returns its bridge; undefined: there is no network of that name. */

@@ -29,6 +29,9 @@ const powerButton = 1;
 /** The maximum of the protocol. */
 const diskErrorsMax = 256;
 const noRoom = 2;
+/** The maximum of the protocol, and the tag of what QEMU holds of the host's memory: `VIR_DOMAIN_MEMORY_STAT_RSS`. */
+const memoryStatsMax = 1024;
+const residentMemory = 7;
 
 /** Managed save, metadata of snapshots and checkpoints, NVRAM: without these flags, libvirt refuses to undefine such a domain. */
 const undefineFlags = 1 | 2 | 4 | 16;
@@ -128,6 +131,28 @@ export class RemoteLibvirt implements Libvirt {
 
   command(domain: Domain, json: string): Promise<string> {
     return this.#monitor(domain, json, 0);
+  }
+
+  async usage(domain: Domain): Promise<{ readonly cpuMs: number; readonly memoryBytes: number }> {
+    const info = await this.#call('domainInfo', writeDomain(domain));
+    info.uint(); // its state
+    const currentKiB = (info.hyper(), info.hyper());
+    info.uint(); // how many processors it has
+    const cpuMs = Math.floor(info.hyper() / 1e6);
+    const stats = await this.#call('domainMemoryStats', writeDomain(domain).uint(memoryStatsMax).uint(0));
+    const values = stats.array((from) => ({ tag: from.int(), value: from.hyper() }));
+    const residentKiB = values.find(({ tag }) => tag === residentMemory)?.value;
+    return { cpuMs, memoryBytes: (residentKiB ?? currentKiB) * 1024 };
+  }
+
+  async traffic(
+    domain: Domain,
+    target: string,
+  ): Promise<{ readonly networkReceivedBytes: number; readonly networkSentBytes: number }> {
+    const stats = await this.#call('domainInterfaceStats', writeDomain(domain).string(target));
+    // Bytes, packets, errors and drops, received and then sent; libvirt counts from the guest's side.
+    const [networkReceivedBytes = 0, , , , networkSentBytes = 0] = Array.from({ length: 8 }, () => stats.hyper());
+    return { networkReceivedBytes: Math.max(0, networkReceivedBytes), networkSentBytes: Math.max(0, networkSentBytes) };
   }
 
   async attachDevice(domain: Domain, xml: string): Promise<void> {

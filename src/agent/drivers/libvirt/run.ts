@@ -23,6 +23,7 @@ import { type Connection, isLost, type News } from './connection.ts';
 import type { ShutoffReason } from './domain/domain-log.ts';
 import { lookAtDomain } from './domain/domain-sight.ts';
 import { describeDomain, standingNow } from './domain/domain-standing.ts';
+import { domainUsage } from './domain/domain-usage.ts';
 import { userNetwork } from './domain/domain-xml.ts';
 import { type GuestAddress, guestAddress } from './guest-address.ts';
 import type { Domain } from './libvirt.ts';
@@ -125,6 +126,7 @@ class DomainSupervision {
       currentAddress: () => this.#address.current(),
       suspension: this.#suspension,
       volumes: createDomainVolumes({ connection, domain, clock, patienceMs: detachPatienceMs ?? 10_000 }),
+      usage: () => connection.apart((libvirt) => domainUsage(libvirt, domain)),
       describe: () => describeDomain(connection, domain),
       alive: () => this.#isAlive(),
       end: () => this.#end(),

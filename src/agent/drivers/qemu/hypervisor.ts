@@ -71,6 +71,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
 class QemuHypervisor implements Hypervisor {
   readonly name = 'qemu';
   readonly volumes = true;
+  readonly measures = true;
   readonly suspends = true;
   readonly runs = true;
   readonly migrates = true;
@@ -186,6 +187,7 @@ class QemuHypervisor implements Hypervisor {
       prng,
       log,
       publishedPorts: publishedPorts(record),
+      ...(record.network === undefined ? {} : { tap: record.network.tap }),
       giveVolume: (volume) => this.#ownUsers.giveVolume(directory, volume),
       ...(detachPatienceMs === undefined ? {} : { detachPatienceMs }),
     };

@@ -12,8 +12,11 @@ import type { Prng } from '../../../base/prng.ts';
 import { bySocket } from '../../host/connect-socket.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import { socketFolder } from '../../host/guest-user.ts';
+import { processUsage, tapTraffic } from '../../host/process-usage.ts';
 import { isAlive, type ProcessIdentity } from '../../host/processes.ts';
+import type { GuestCounters } from '../../../api/guests/guest-usage.ts';
 import type { GuestVolume } from '../driver.ts';
+import { blockTraffic } from '../guest-life/disk/block-traffic.ts';
 import { type DiskSession, type DiskWatch, watchDisk } from '../guest-life/disk/disk-trouble.ts';
 import type { GuestEnd, Run, RunEnd, RunLive, Trouble } from '../guest-life/hypervisor.ts';
 import { type Standing, withWords } from '../guest-life/standing.ts';
@@ -38,6 +41,8 @@ export interface RunOptions {
   readonly log: Logger;
   /** Ports of this host that QEMU publishes for the guest; undefined: the guest is not on the user network. */
   readonly publishedPorts: readonly number[] | undefined;
+  /** The guest's interface on this host; absent: it is on the user network, whose traffic nothing counts. */
+  readonly tap?: string;
   /** How long a guest may take to release a volume. Default 10 s: Linux takes under one. */
   readonly detachPatienceMs?: number;
   /** Called before QEMU is told to open a volume. Default: nothing. */
@@ -138,6 +143,7 @@ class QemuSupervision {
       guestEnded: this.#guestEnded.promise,
       onTrouble: (listener) => this.#troubles.listen(listener),
       alive: () => isAlive(this.#hypervisor),
+      usage: () => this.#usage(),
       describe: () => describeQemu(this.#hypervisor, this.#qmp),
       end: () => this.#end(),
       dial: this.#forwards.dial,
@@ -221,6 +227,16 @@ class QemuSupervision {
     else if (['STOP', 'RESUME', 'SUSPEND', 'WAKEUP'].includes(name)) this.#suspension.lookSoon();
     else if (name === 'BLOCK_IO_ERROR' && data['action'] === 'stop') this.#disk.paused(data['nospace'] === true);
     else if (name === 'BLOCK_IO_ERROR' && data['action'] === 'report') this.#disk.reported();
+  }
+
+  async #usage(): Promise<GuestCounters | undefined> {
+    const { tap } = this.#options;
+    const [process, traffic, disks] = await Promise.all([
+      processUsage(this.#hypervisor.pid),
+      tap === undefined ? undefined : tapTraffic(tap),
+      this.#session().execute('query-blockstats'),
+    ]);
+    return process && { ...process, ...blockTraffic(disks), ...traffic };
   }
 
   #finish(): void {

@@ -229,6 +229,8 @@ const others: Readonly<Record<string, Asks>> = {
     ...both(atWeb),
     ...both((side) => ({ params: { name: `${side}-waiting` }, query: { project: side } }), ' waiting'),
   },
+  getInstanceUsage: both(atWeb),
+  listInstanceUsage: { ...both((project) => ({ query: { project } })), all: {} },
   readLog: both(atWeb),
   makeTicket: Object.assign({}, ...ways.map((way) => both((side) => ({ ...atWeb(side), body: { way } }), ` ${way}`))),
   openConsole: both(atWeb),

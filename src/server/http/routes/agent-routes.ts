@@ -9,6 +9,7 @@ import { assertNotRemoved, heartbeat, registerHost, sessionOf } from '../../../c
 import { applyReport } from '../../../core/operations/report.ts';
 import { applyVolumeReport } from '../../../core/operations/volumes/volume-report.ts';
 import { keys } from '../../../core/state/keys.ts';
+import type { GuestUsages } from '../../metrics/guest-usages.ts';
 import type { Assignments } from '../../assignments.ts';
 import { contextOf, decideAndCommit, type Decider } from '../../decide.ts';
 import { CertificateUses } from '../../tls/certificate-uses.ts';
@@ -16,13 +17,14 @@ import { bind } from './bind.ts';
 import type { Route } from '../route.ts';
 
 export interface AgentParts {
+  readonly usages: GuestUsages;
   readonly decider: Decider;
   readonly assignments: Assignments;
   /** Whether hosts can have certificates: this server speaks TLS. */
   readonly givesCertificates: boolean;
 }
 
-export function agentRoutes({ decider, assignments, givesCertificates }: AgentParts): Route[] {
+export function agentRoutes({ decider, assignments, givesCertificates, usages }: AgentParts): Route[] {
   const { cache, policy } = decider;
   const certificates = new CertificateUses(decider);
   return [
@@ -38,8 +40,10 @@ export function agentRoutes({ decider, assignments, givesCertificates }: AgentPa
       return { status: 200, json: sessionOf(host.value, contextOf(decider)) };
     }),
     bind(routes.heartbeat, async ({ params, body }, { caller }) => {
-      const input = { name: params.host, heartbeat: body };
+      const { usage, ...told } = body; // what guests use is never stored
+      const input = { name: params.host, heartbeat: told };
       await decideAndCommit(decider, (snapshot, ctx) => heartbeat(snapshot, input, ctx));
+      if (usage) usages.note(params.host, usage, contextOf(decider));
       return { status: 200, json: {}, headers: await certificates.noted(caller.principal) };
     }),
     bind(routes.report, async ({ params: { host }, body: { epoch, reports, volumes } }) => {

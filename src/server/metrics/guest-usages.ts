@@ -1,0 +1,89 @@
+// Guest usages: what agents last said of their guests' use, and sums of it by host. In memory only, of the hosts whose heartbeats this server
+// receives; no decision reads it.
+
+import type { GuestCounters, GuestUsageReport } from '../../api/guests/guest-usage.ts';
+
+export interface MeasuredGuest {
+  readonly instanceId: string;
+  readonly incarnation: number;
+  readonly host: string;
+  readonly counters: GuestCounters;
+  /** Processors in use on average since the measurement before; undefined after the first. */
+  readonly cpus: number | undefined;
+  /** Milliseconds since 1970. */
+  readonly measuredAtMs: number;
+}
+
+/** What only grows; summed over guests that are gone as well. */
+export const summedCounters = [
+  'cpuMs',
+  'diskReadBytes',
+  'diskWrittenBytes',
+  'networkReceivedBytes',
+  'networkSentBytes',
+] as const;
+export type Sums = Record<(typeof summedCounters)[number], number>;
+
+interface MeasuredHost {
+  readonly sampledMs: number;
+  readonly receivedMs: number;
+  readonly guests: ReadonlyMap<string, MeasuredGuest>;
+  /** Since this server first heard of the host. */
+  readonly sums: Sums;
+}
+
+interface Now {
+  /** Milliseconds since 1970. */
+  readonly nowMs: number;
+  readonly monotonicMs: number;
+}
+
+export class GuestUsages {
+  readonly #hosts = new Map<string, MeasuredHost>();
+
+  note(host: string, { sampledMs, guests: reported }: GuestUsageReport, { nowMs, monotonicMs }: Now): void {
+    const before = this.#hosts.get(host);
+    const sums = before?.sums ?? noSums();
+    const passedMs = before === undefined ? 0 : sampledMs - before.sampledMs;
+    const guests = new Map<string, MeasuredGuest>();
+    for (const { instanceId, incarnation, ...counters } of reported) {
+      const known = before?.guests.get(instanceId);
+      const same = known?.incarnation === incarnation ? known.counters : undefined;
+      if (before !== undefined) addGrowth(sums, same, counters);
+      const cpuMs = same === undefined ? undefined : counters.cpuMs - same.cpuMs;
+      // Below 0: it was started again.
+      const cpus = cpuMs === undefined || cpuMs < 0 || passedMs <= 0 ? undefined : cpuMs / passedMs;
+      guests.set(instanceId, { instanceId, incarnation, host, counters, cpus, measuredAtMs: nowMs });
+    }
+    this.#hosts.set(host, { sampledMs, receivedMs: monotonicMs, guests, sums });
+  }
+
+  /** Of a guest on this host, if its newest measurement was received at `sinceMs` or later, on the monotonic clock. */
+  of(host: string, instanceId: string, sinceMs: number): MeasuredGuest | undefined {
+    const measured = this.#hosts.get(host);
+    return measured && measured.receivedMs >= sinceMs ? measured.guests.get(instanceId) : undefined;
+  }
+
+  /** Hosts, with what was measured at `sinceMs` or later. */
+  *hosts(sinceMs: number): Generator<{ host: string; sums: Sums; guests: Iterable<MeasuredGuest> }> {
+    for (const [host, { receivedMs, guests, sums }] of this.#hosts)
+      yield { host, sums, guests: receivedMs >= sinceMs ? guests.values() : [] };
+  }
+
+  /** It was removed. */
+  forget(host: string): void {
+    this.#hosts.delete(host);
+  }
+}
+
+function noSums(): Sums {
+  return { cpuMs: 0, diskReadBytes: 0, diskWrittenBytes: 0, networkReceivedBytes: 0, networkSentBytes: 0 };
+}
+
+/** Of a guest that is new here, or was started again, all counts. */
+function addGrowth(sums: Sums, before: GuestCounters | undefined, now: GuestCounters): void {
+  for (const name of summedCounters) {
+    const [then = 0, value = 0] = [before?.[name], now[name]];
+    sums[name] += value >= then ? value - then : value;
+  }
+}
