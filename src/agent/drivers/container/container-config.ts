@@ -6,8 +6,8 @@ import type { GuestPort } from '../../../api/agent-protocol.ts';
 import type { ContainerGuard } from '../../network/container-guard.ts';
 import type { GuestContainer, GuestSpec } from '../driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
-import { mountConfig, mountsLabel, mountsText } from './mounts.ts';
-import { hostMountOf } from './volume-mounts.ts';
+import { mountConfig, mountsLabel, mountsText } from './mounts/mounts.ts';
+import { hostMountOf } from './mounts/volume-mounts.ts';
 
 export const labels = {
   instance: 'berth.instance',

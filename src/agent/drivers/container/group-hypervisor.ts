@@ -29,9 +29,9 @@ import { asDriverError, startError } from './engine-failures.ts';
 import type { EngineWatch } from './engine-watch.ts';
 import { runGroup } from './group-run.ts';
 import { runs } from './group-state.ts';
-import { assertMountable, mountsLabel, mountsOfLabel } from './mounts.ts';
+import { assertMountable, mountsLabel, mountsOfLabel } from './mounts/mounts.ts';
 import { type PulledImage, pullImage, type Pulls } from './pull.ts';
-import { fixedVolumes, makeMountPoints, mountVolumes, releaseVolume } from './volume-mounts.ts';
+import { fixedVolumes, makeMountPoints, mountVolumes, releaseVolume } from './mounts/volume-mounts.ts';
 
 export interface GroupHypervisorOptions {
   readonly engine: Engine;

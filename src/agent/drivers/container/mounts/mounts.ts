@@ -2,9 +2,9 @@
 // is a symbolic link, no other user can replace a part, and no other guest may write to a folder above it.
 
 import { lstat } from 'node:fs/promises';
-import { type HostMount, isWithin } from '../../../api/resources/mount.ts';
-import { DriverError } from '../../host/driver-error.ts';
-import type { GuestContainer } from '../driver.ts';
+import { type HostMount, isWithin } from '../../../../api/resources/mount.ts';
+import { DriverError } from '../../../host/driver-error.ts';
+import type { GuestContainer } from '../../driver.ts';
 
 /** For the engine: a mount of a container in its configuration. */
 export const mountConfig = ({ hostPath, path, readOnly = false }: HostMount) => ({

@@ -3,13 +3,13 @@
 
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import type { Clock } from '../../../base/clock.ts';
-import { describeError } from '../../../base/log.ts';
-import type { HostMount, Mount } from '../../../api/resources/mount.ts';
-import { DriverError } from '../../host/driver-error.ts';
-import { filesOf, filesystemFile, mountVolume, unmountVolume } from '../../volumes/files/filesystem-volume.ts';
-import type { GuestVolume } from '../driver.ts';
-import type { RunVolumes } from '../guest-life/hypervisor.ts';
+import type { Clock } from '../../../../base/clock.ts';
+import { describeError } from '../../../../base/log.ts';
+import type { HostMount, Mount } from '../../../../api/resources/mount.ts';
+import { DriverError } from '../../../host/driver-error.ts';
+import { filesOf, filesystemFile, mountVolume, unmountVolume } from '../../../volumes/files/filesystem-volume.ts';
+import type { GuestVolume } from '../../driver.ts';
+import type { RunVolumes } from '../../guest-life/hypervisor.ts';
 
 /** The mount as the engine knows it. Throws `NotPossible` for a volume that the guest does not have, or that is no file system. */
 export function hostMountOf(mount: Mount, volumes: readonly GuestVolume[]): HostMount {
