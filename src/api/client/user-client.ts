@@ -51,7 +51,7 @@ export interface MigrateAnswer {
 }
 
 export type AuditLogQuery = Readonly<
-  Partial<Record<'since' | 'limit', number> & Record<'who' | 'object' | 'continue', string>>
+  Partial<Record<'since' | 'limit', number> & Record<'who' | 'object' | 'trace' | 'continue', string>>
 >;
 
 /** A new token: its text, and the resource by which it is listed and revoked. */

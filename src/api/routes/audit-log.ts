@@ -21,6 +21,7 @@ export const auditLogRoutes = {
       ),
       who: Type.Optional(Type.String({ description: '`ci`, `token/ci`, the id of a token, or a login' })),
       object: Type.Optional(Type.String({ description: 'name or id of an object' })),
+      trace: Type.Optional(Type.String({ description: 'id of a trace, as errors have it in `traceId`' })),
       limit: Type.Integer({ minimum: 1, maximum: 5000, default: 500, description: 'at most this many' }),
       continue: queryParameters.continue,
     },

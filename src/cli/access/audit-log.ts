@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import type { AuditLogCheck, AuditRecord } from '../../api/audit/audit-log.ts';
 import { type AuditLogQuery, createUserClient, type UserClient } from '../../api/client/user-client.ts';
 import { describeError } from '../../base/log.ts';
+import { TlsFetch } from '../../base/tls/tls-fetch.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, CommandError, exitCodes } from '../exit-codes.ts';
 import { parseDurationMs } from '../options/units.ts';
@@ -16,6 +17,7 @@ interface LogFlags {
   readonly since: string;
   readonly who?: string;
   readonly object?: string;
+  readonly trace?: string;
   readonly verify?: true;
 }
 
@@ -25,6 +27,7 @@ export function auditLogCommand(cli: Cli): Command {
     .option('--since <duration>', 'only what is not older', '1h')
     .option('--who <name>', 'only of this token, login or host')
     .option('--object <name>', 'only about this object: its name or id')
+    .option('--trace <id>', 'only of this trace; errors of the API have its id')
     .option(
       '--verify',
       'compare the files with their hash chain and with the store; the exit code is 7 when they differ',
@@ -35,8 +38,13 @@ export function auditLogCommand(cli: Cli): Command {
       const { output } = command.optsWithGlobals<{ output: Format }>(); // the parent reads options that it has, too
       const session = await openSession(cli, command);
       if (flags.verify) return verify(cli, session, output);
-      const { who, object } = flags;
-      const query = { since, ...(who === undefined ? {} : { who }), ...(object === undefined ? {} : { object }) };
+      const { who, object, trace } = flags;
+      const query = {
+        since,
+        ...(who === undefined ? {} : { who }),
+        ...(object === undefined ? {} : { object }),
+        ...(trace === undefined ? {} : { trace }),
+      };
       const answers = await ofEachServer(cli, session, (client) => read(client, query));
       const records = answers.flat().sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : a.seq - b.seq));
       if (output === 'json' || output === 'yaml') return printValue(cli, output, { items: records });
@@ -77,12 +85,13 @@ function checkLines({ server, files, lines, lastSeq, headSeq, faults }: AuditLog
 
 /** Throws when no server answers; one that is away is named. */
 async function ofEachServer<T>(cli: Cli, session: Session, ask: (client: UserClient) => Promise<T>): Promise<T[]> {
-  const { servers, token, client } = session;
+  const { servers, token, client, authorities: ca } = session;
   if (servers.all.length < 2) return [await attempting('read the audit log', () => ask(client))];
+  const send = ca === undefined ? cli.fetch : new TlsFetch(() => ({ ca })).fetch;
   const answers: T[] = [];
   let failure: unknown;
   for (const url of servers.all) {
-    const one = createUserClient({ fetch: cli.fetch, url, ...(token === undefined ? {} : { token }) });
+    const one = createUserClient({ fetch: send, url, ...(token === undefined ? {} : { token }) });
     try {
       answers.push(await ask(one));
     } catch (error) {

@@ -16,6 +16,8 @@ export interface Refusal {
   /** Undefined: no valid credential. */
   readonly principal: Principal | undefined;
   readonly requestId: string;
+  /** A valid one. */
+  readonly traceParent?: string | undefined;
   readonly address: string;
   readonly method: string;
   /** Without the query. */
@@ -73,8 +75,8 @@ export class Refusals {
     this.#endPeriod();
   }
 
-  #entryOf({ principal, requestId, address, method, path, face = 'http' }: Refusal): AuditEntry {
-    const caller = { principal: principal ?? anonymous, requestId, address, face };
+  #entryOf({ principal, requestId, traceParent, address, method, path, face = 'http' }: Refusal): AuditEntry {
+    const caller = { principal: principal ?? anonymous, requestId, traceParent, address, face };
     return { ...callerFields(caller, this.#parts.snapshot), verb: method, object: path };
   }
 
@@ -83,7 +85,7 @@ export class Refusals {
     if (known) return known;
     this.#timer ??= this.#parts.clock.setTimer(periodMs, () => this.#endPeriod(), { background: true });
     if (this.#sources.size < sourcesMax) {
-      const { request: _request, object: _object, verb: _verb, ...who } = entry;
+      const { request: _request, trace: _trace, object: _object, verb: _verb, ...who } = entry;
       const source = { lines: 0, counted: 0, entry: { ...who, verb: 'refusals' }, reason };
       this.#sources.set(key, source);
       return source;

@@ -12,6 +12,7 @@ export interface AuditSearch {
   readonly who?: string | undefined;
   /** A name, or an id. */
   readonly object?: string | undefined;
+  readonly trace?: string | undefined;
   readonly limit: number;
   /** Whether the caller may see it. */
   readonly sees: (record: AuditRecord) => boolean;
@@ -36,9 +37,10 @@ export async function searchLog(directory: string, search: AuditSearch): Promise
   return { items };
 }
 
-function isWanted(fields: Readonly<Record<string, unknown>>, { sinceMs, who, object }: AuditSearch): boolean {
+function isWanted(fields: Readonly<Record<string, unknown>>, { sinceMs, who, object, trace }: AuditSearch): boolean {
   const { time, who: by, tokenId, user, object: name, objectId } = fields;
   if (sinceMs > 0 && Date.parse(String(time)) < sinceMs) return false;
+  if (trace !== undefined && fields['trace'] !== trace) return false;
   if (who !== undefined && ![by, String(by).split('/')[1], tokenId, user].includes(who)) return false;
   return object === undefined || name === object || objectId === object;
 }

@@ -152,15 +152,17 @@ async function* encodeLines(lines: AsyncIterable<unknown>): AsyncIterable<string
 }
 
 export function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply, log: Logger): void {
+  const traceParent = traceParentIn(request.headers['traceparent']);
+  const traceId = requestTraceId({ traceParent, requestId: request.id });
   if (error.code === 'Internal')
     log.error('request failed', {
+      request: request.id,
+      trace: traceId,
       method: request.method,
       path: pathOf(request.url),
       error: describeError(error.cause),
       stack: error.cause instanceof Error ? error.cause.stack : undefined,
     });
-  const traceParent = traceParentIn(request.headers['traceparent']);
-  const traceId = requestTraceId({ traceParent, requestId: request.id });
   const retryAfterS = retryAfterOf(error);
   if (retryAfterS !== undefined) reply.header('retry-after', String(retryAfterS));
   if (error.status === 415) reply.header('connection', 'close');

@@ -210,8 +210,9 @@ function challengeText({ resourceMetadata }: Challenge, hasToken: boolean): stri
 }
 
 function refusalOf(error: ApiError, request: FastifyRequest): Refusal {
-  const { principal, id, ip, method, url } = request;
-  return { error, principal, requestId: id, address: ip, method, path: pathOf(url) };
+  const { principal, id, ip, method, url, headers } = request;
+  const traceParent = traceParentIn(headers['traceparent']);
+  return { error, principal, requestId: id, traceParent, address: ip, method, path: pathOf(url) };
 }
 
 /** Identifies the sender, and queues the request behind earlier ones on its connection. */

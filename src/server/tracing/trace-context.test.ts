@@ -41,6 +41,8 @@ it('goes into what is created, its audit line and its events', async () => {
   const { answer } = await send('POST', '/v1/instances', instance('web'), { traceparent });
   expect(answer.metadata.traceParent).toBe(traceparent);
   expect(lines().at(-1)).toMatchObject({ object: 'web', outcome: 'done', trace: traceId });
+  const { items: found } = await client.auditLog({ trace: traceId });
+  expect(found).toMatchObject([{ object: 'web', trace: traceId }]);
   const { items } = await client.list('event');
   const events = items.filter((event: Event) => event.spec.subject.name === 'web');
   expect(events.length).toBeGreaterThan(0);
@@ -72,6 +74,9 @@ it('is in errors, and one that is no traceparent counts as none', async () => {
   const own = await send('POST', '/v1/images', { ...image, spec: {} }, { traceparent: `${traceparent}-x` });
   expect(own.answer.error.traceId).toMatch(/^[0-9a-f]{32}$/);
   expect(lines().at(-1)).toMatchObject({ outcome: 'refused', trace: own.answer.error.traceId });
+  const stranger = await send('POST', '/v1/images', image, { traceparent, authorization: 'Bearer wrong' });
+  expect(stranger).toMatchObject({ status: 401, answer: { error: { traceId } } });
+  await expect.poll(() => lines().at(-1)).toMatchObject({ reason: 'Unauthenticated', trace: traceId });
 });
 
 it('has the boot as a part of it', () => {

@@ -22,11 +22,12 @@ export function auditLogRoutes(audit: Audit | undefined, { cache }: Pick<Decider
   return [
     bind(routes.read, async ({ query }, { caller }) => {
       const { log } = running().parts;
-      const { since = 0, who, object, limit, continue: from } = query;
+      const { since = 0, who, object, trace, limit, continue: from } = query;
       await log.settled();
       const sees = seenBy(caller.principal, cache);
       const fromSeq = from === undefined ? 0 : seqOf(from);
-      const { items, nextSeq } = await searchLog(log.directory, { fromSeq, sinceMs: since, who, object, limit, sees });
+      const search = { fromSeq, sinceMs: since, who, object, trace, limit, sees };
+      const { items, nextSeq } = await searchLog(log.directory, search);
       const more = nextSeq === undefined ? {} : { continue: String(nextSeq) };
       return { status: 200, json: { server: log.server, items, ...more, servers: servers() } };
     }),
