@@ -12,6 +12,7 @@ import { certificatesAt, systemPrng, trustCertificates } from '../base/system.ts
 import type { Cli } from './cli.ts';
 import { type Context, contextFilePath, readContexts } from './context-file.ts';
 import { CommandError, exitCodes, usageError } from './exit-codes.ts';
+import { traced } from './traced.ts';
 import { knownServersFile, readKnownServers, writeKnownServers } from './known-servers.ts';
 
 export interface Session {
@@ -43,7 +44,7 @@ export async function openSession(cli: Cli, command: Command, chosen?: Chosen): 
   if (context.ca !== undefined) await withAuthorities(context.ca, trustCertificates);
   return {
     client: createUserClient({
-      fetch: trust === undefined ? cli.fetch : learningFetch(cli, found, trust),
+      fetch: traced(trust === undefined ? cli.fetch : learningFetch(cli, found, trust), cli.environment),
       url: servers,
       userAgent: `berth/${cli.version}`,
       ...(context.token === undefined ? {} : { token: context.token }),
