@@ -81,3 +81,44 @@ it('a new authority takes over while hosts and contexts go on', async () => {
   expect(host.conditions).toContainEqual(expect.objectContaining({ type: 'Ready', status: 'True' }));
   await expect(tls.client({ ca: tls.ca }).json('/v1/version')).rejects.toMatchObject({ code: 'Unavailable' });
 }, 60_000);
+
+it('a host that was away during a rotation joins again, as the same host', async () => {
+  const tls = await startTlsServer();
+  onTestFinished(() => tls.close());
+  const { url, operatorToken } = tls.server;
+  let { ca } = tls;
+  const fetch = new TlsFetch(() => ({ ca }));
+  onTestFinished(() => fetch.close());
+  const client = createUserClient({ fetch: fetch.fetch, url, token: operatorToken });
+  const dataDirectory = join(tls.directory, 'agent');
+  await mkdir(dataDirectory);
+  const joinWithNewToken = async () => {
+    const { token } = await client.json<{ token: string }>('/v1/join-tokens', { method: 'POST', body: {} });
+    return joinFleet({ serverUrl: url, token, hostName: 'h1', dataDirectory, userAgent: 'test' });
+  };
+  const before = await joinWithNewToken();
+  expect((await joinWithNewToken()).already).toBe(true);
+
+  await client.rotateAuthority({ overlapMs: 0 });
+  const both = await client.json<{ items: { certificate: string }[] }>('/v1/ca');
+  await expect(client.finishAuthorityRotation({ force: false })).rejects.toMatchObject({ code: 'Conflict' });
+  await client.finishAuthorityRotation({ force: true });
+  ca = both.items.map(({ certificate }) => certificate).join('\n');
+  const next = both.items[1]?.certificate ?? '';
+  const shows = () =>
+    tls
+      .client({ ca: next })
+      .json('/v1/version')
+      .then(
+        () => 'the new one',
+        () => 'the old one',
+      );
+  await expect.poll(shows, { timeout: 20_000 }).toBe('the new one');
+  const again = await joinWithNewToken();
+  expect(again).toMatchObject({
+    already: false,
+    identity: { hostId: before.identity.hostId, key: before.identity.key },
+  });
+  expect(again.identity.authorities).toBe(next);
+  expect((await joinWithNewToken()).already).toBe(true);
+}, 60_000);

@@ -5,7 +5,7 @@ import { createClient } from '../../api/client/client.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { IssuedCertificate } from '../../api/joining.ts';
 import { describeError } from '../../base/log.ts';
-import { pinnedAuthority } from '../../base/tls/pinned-authority.ts';
+import { fingerprintOf, pinnedAuthority } from '../../base/tls/pinned-authority.ts';
 import { TlsFetch } from '../../base/tls/tls-fetch.ts';
 import { certificateRequest, makeKey } from './certificate-request.ts';
 import { type HostIdentity, isJoined, readIdentity, writeIdentity } from './identity-file.ts';
@@ -37,7 +37,7 @@ export async function joinFleet(
       'Conflict',
       `${dataDirectory} is the data directory of host "${known.hostName}" of ${known.serverUrl}; use another, or remove identity.json there when that host is gone`,
     );
-  if (isJoined(known)) return { identity: known, already: true };
+  if (isJoined(known) && !isOfAnother(known, token)) return { identity: known, already: true };
   if (!serverUrl.startsWith('https:'))
     throw new ApiError(
       'InvalidRequest',
@@ -45,7 +45,8 @@ export async function joinFleet(
       { field: 'serverUrl' },
     );
   const pending = { serverUrl, hostName, key: known?.key ?? (await makeKey()) };
-  await writeIdentity(dataDirectory, pending); // before it is sent: what the server answers is for this key
+  // Before it is sent: what the server answers is for this key.
+  if (!isJoined(known)) await writeIdentity(dataDirectory, pending);
   const authorities = await authoritiesOf(options);
   const trust = authorities === undefined ? {} : { ca: authorities };
   const tls = new TlsFetch(() => trust);
@@ -69,6 +70,14 @@ export async function joinFleet(
   } finally {
     tls.close();
   }
+}
+
+/** The authority of its fleet was replaced before this host learned the new one: it joins again, with its key. */
+function isOfAnother({ authorities }: HostIdentity, token: string): boolean {
+  const pin = pinOf(token);
+  if (pin === undefined || authorities === undefined) return false;
+  const roots = authorities.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return !roots.some((root) => fingerprintOf(root) === pin);
 }
 
 /** The fingerprint in a join token; undefined: servers have certificates of an authority that machines trust anyway. */

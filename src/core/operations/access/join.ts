@@ -85,12 +85,12 @@ function assertName(
   snapshot: Snapshot,
   entry: Entry<Host> | undefined,
   token: Entry<JoinToken>,
-  { host: name, isHost }: JoinInput,
+  { host: name, keyHash, isHost }: JoinInput,
 ): void {
   const refuse = (why: string): ApiError => new ApiError('Conflict', `host "${name}" ${why}`, { field: 'host' });
   if (snapshot.get('removedHost', keys.removedHost(name)))
     throw refuse(`has been removed from the fleet; "berth host create ${name}" allows it to return`);
-  if (!entry || isHost) return;
+  if (!entry || isHost || hasLostAuthority(snapshot, name, keyHash)) return;
   if (entry.value.status.agentId !== undefined || snapshot.get('hostCertificate', keys.hostCertificate(name)))
     throw refuse(
       `exists already, and a join token cannot take it over; choose another --name, name its token with --token-file, or remove it with "berth host rm ${name}"`,
@@ -98,6 +98,13 @@ function assertName(
   const { pool } = entry.value.spec;
   if (pool !== undefined && pool !== token.value.pool)
     throw refuse(`is in a pool that this join token is not for; make one with --pool ${pool}`);
+}
+
+/** It has the key of the host, and its certificate is of an authority that was dropped: nothing else can bring it back. */
+function hasLostAuthority(snapshot: Snapshot, host: string, keyHash: string): boolean {
+  const certificates = snapshot.get('hostCertificate', keys.hostCertificate(host))?.value;
+  const newest = certificates?.issued.at(-1);
+  return newest !== undefined && certificates?.keyHash === keyHash && !isTrusted(snapshot, newest.authority);
 }
 
 function poolOf({ pool }: JoinToken, host: Host): { readonly pool?: string } {
