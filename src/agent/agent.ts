@@ -91,6 +91,7 @@ class HostAgent implements Agent {
     manifest: async (move) => this.#known().manifest(move),
     read: async (move, piece) => this.#known().read(move, piece),
     machine: async (move) => this.#known().machine(move),
+    sent: async (move) => this.#known().sent(move),
     send: async (move, call, signal) => this.#known().send(move, call, signal),
   };
 

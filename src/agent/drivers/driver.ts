@@ -192,6 +192,8 @@ export interface GuestLiveMigration {
    * `takeBack`. When it throws, the guest runs on; or it is shown `handedOver`, where nobody can tell what has arrived.
    */
   send(instanceId: string, call: LiveSend, signal: AbortSignal): Promise<void>;
+  /** On the source: whether everything was sent by this move, and the guest stands still for it. */
+  sent(instanceId: string, id: string): Promise<boolean>;
   /** On the source, once the move has come to nothing: the guest runs on. Harmless when it does. */
   takeBack(instanceId: string): Promise<void>;
 }

@@ -24,6 +24,8 @@ export interface MoveProgress {
 /** The guest itself, where it runs on until its memory has arrived. */
 export interface LiveSource extends MoveSource {
   machine(move: Move, signal: AbortSignal): Promise<LiveMachine>;
+  /** Whether everything was sent, and the guest stands still for that. Throws while it is being sent. */
+  sent(move: Move, signal: AbortSignal): Promise<boolean>;
   /** Resolves when the guest stands still there for good, and everything was sent. */
   send(move: Move, onProgress: (seen: MoveProgress) => void, signal: AbortSignal): Promise<void>;
 }
@@ -38,5 +40,6 @@ export interface Outgoing {
   manifest(move: Move): Promise<MoveManifest>;
   read(move: Move, piece: Piece): Promise<Uint8Array>;
   machine(move: Move): Promise<LiveMachine>;
+  sent(move: Move): Promise<boolean>;
   send(move: Move, call: SendCall, signal: AbortSignal): Promise<void>;
 }

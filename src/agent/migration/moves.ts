@@ -120,6 +120,14 @@ export class Moves implements Outgoing {
     return driver.live.describe(move.instanceId);
   }
 
+  async sent({ instanceId, id }: Move): Promise<boolean> {
+    const migration = this.#options.ledger.newestOf(instanceId)?.assignment.migration;
+    if (migration?.id !== id || migration.role !== 'outgoing')
+      throw new ApiError('Conflict', `instance ${instanceId} does not leave this host by move ${id}`);
+    if (this.#sending.has(instanceId)) throw new ApiError('Conflict', `${instanceId} is being sent`);
+    return (await this.#guestOf(instanceId)?.driver.live?.sent(instanceId, id)) ?? false;
+  }
+
   async send(move: Move, call: SendCall, signal: AbortSignal): Promise<void> {
     const { driver, assignment } = this.#leaving(move);
     const { instanceId, id } = move;

@@ -76,6 +76,7 @@ export class SimDirect implements DirectMoves {
       manifest: (asked, cut) => this.#ask(asked, cut, ({ outgoing }) => outgoing.manifest(asked)),
       read: (asked, piece, cut) => this.#ask(asked, cut, ({ outgoing }) => outgoing.read(asked, piece)),
       machine: (asked, cut) => this.#ask(asked, cut, ({ outgoing }) => outgoing.machine(asked)),
+      sent: (asked, cut) => this.#ask(asked, cut, ({ outgoing }) => outgoing.sent(asked)),
       send: (asked, onProgress, cut) =>
         this.#ask(asked, cut, ({ outgoing }, over) =>
           outgoing.send(asked, { onProgress, dial: () => Promise.reject(broken()) }, over),

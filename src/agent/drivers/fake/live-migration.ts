@@ -45,6 +45,10 @@ export function liveMigration(hands: Hands, newGuest: (spec: GuestSpec) => FakeG
       if (world.guest(host, instanceId)?.frozen !== 'arrived') throw aborted(instanceId);
     },
     send: (instanceId, call, signal) => send(hands, { instanceId, call }, signal),
+    async sent(instanceId, id) {
+      const { frozen, handedOver } = hands.intact('look at', instanceId);
+      return frozen === 'handed-over' && handedOver?.id === id;
+    },
     async takeBack(instanceId) {
       const guest = hands.intact('take back', instanceId);
       await sleep(hands.clock, hands.spread(world.latencies.suspendMs), hands.closing);

@@ -92,6 +92,8 @@ export interface RunLive {
   received(signal: AbortSignal): Promise<void>;
   /** On the source: resolves when all was sent, and the machine stands still. After an error `settle` is to be called. */
   send(call: RunSend, signal: AbortSignal): Promise<void>;
+  /** On the source: whether it stands still, with all of its memory sent. */
+  isSent(): Promise<boolean>;
   /**
    * On the source: ends what is left of a move that has `failed`, or of one of an earlier agent that may be `found`, and lets the machine run on.
    * False: its memory may be complete elsewhere, and it stands still; unless the move is `over`.

@@ -22,14 +22,11 @@ export async function receiveLive(parts: GuestParts, { assignment }: LedgerEntry
   if (migration === undefined) return 'rest';
   const { state, id } = parts.moves.seenOf(instanceId) ?? {};
   if (id === migration.id && (state === 'received' || state === 'failed')) return 'rest';
-  const seen = oldestGuest(parts, instanceId, assignment.driver);
-  if (seen?.guest.state === 'suspended') {
-    tell(parts, assignment, { state: 'received', bytes: 0, way: 'direct' });
-    return 'rest';
-  }
+  const hasArrived = oldestGuest(parts, instanceId, assignment.driver)?.guest.state === 'suspended';
   const abort = new AbortController();
   parts.notes.operations.set(instanceId, { kind: 'receive', id: migration.id, abort });
   try {
+    if (hasArrived) return await confirm(parts, assignment, abort.signal);
     const { driver, spec } = meansToReceive(parts, assignment);
     const { live } = driver;
     if (live === undefined)
@@ -44,6 +41,8 @@ export async function receiveLive(parts: GuestParts, { assignment }: LedgerEntry
     await takeOver(parts, assignment, { driver, live, spec, signal: abort.signal });
   } catch (error) {
     if (abort.signal.aborted || parts.closing()) return 'go-on';
+    // What is here may be all that there is of the guest: it is neither given up nor removed before the move has ended in the store.
+    if (hasArrived) throw error;
     const tries = parts.moves.countTry(migration.id);
     const reason = describeError(error).slice(0, 1024);
     if (tries < triesMax && !isFinal(error)) {
@@ -56,6 +55,23 @@ export async function receiveLive(parts: GuestParts, { assignment }: LedgerEntry
   } finally {
     parts.notes.operations.delete(instanceId);
   }
+  return 'rest';
+}
+
+/**
+ * An earlier agent of this host had received it, and it is not known whether that agent said so. The source may have seen a broken connection instead,
+ * and then its guest runs on: only its word counts.
+ */
+async function confirm(parts: GuestParts, assignment: Assignment, signal: AbortSignal): Promise<Step> {
+  const { instanceId, migration } = assignment;
+  const move = { instanceId, id: migration?.id ?? '' };
+  await listen(parts, assignment);
+  if (parts.moves.seenOf(instanceId)?.id !== move.id) tell(parts, assignment, { state: 'copying', bytes: 0 });
+  const source = await parts.moves.direct?.source(move, signal);
+  if (source === undefined)
+    throw new DriverError('Internal', 'the host that the guest leaves has not connected to this host');
+  if (await source.sent(move, signal)) tell(parts, assignment, { state: 'received', bytes: 0, way: 'direct' });
+  else tell(parts, assignment, { state: 'failed', bytes: 0, message: 'it runs on at the host that it was to leave' });
   return 'rest';
 }
 

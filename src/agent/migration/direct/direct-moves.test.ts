@@ -26,6 +26,7 @@ const outgoing: Outgoing = {
     return packPiece(Buffer.from('0123456789').subarray(offset, offset + length));
   },
   machine: async () => machine,
+  sent: async () => true,
   async send(_move, { dial, onProgress }) {
     onProgress({ bytes: 1, ofBytes: 2 });
     const memory = await dial('memory');
@@ -80,6 +81,7 @@ describe('a direct move', () => {
     const other = { ...move, id: `mig_${'1'.repeat(26)}` };
     await expect(files.manifest(other, signal)).rejects.toThrow(/no such route/);
     expect(await files.machine(move, signal)).toEqual(machine);
+    expect(await files.sent(move, signal)).toBe(true);
     const seen: unknown[] = [];
     const pipe = new PassThrough();
     const answers = new PassThrough();

@@ -131,6 +131,10 @@ export class MoveListener {
       read: (move, piece, cut) => this.#get(session, pathOf(move, piece), cut),
       machine: async (move, cut) =>
         parse(LiveMachine, JSON.parse((await this.#get(session, `${pathOf(move)}/live`, cut)).toString())),
+      sent: async (move, cut) => {
+        const said: unknown = JSON.parse((await this.#get(session, `${pathOf(move)}/sent`, cut)).toString());
+        return isRecord(said) && said['sent'] === true;
+      },
       send: (move, onProgress, cut) => askToSend(session, `${pathOf(move)}/live`, onProgress, cut),
     };
   }

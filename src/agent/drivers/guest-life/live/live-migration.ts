@@ -49,6 +49,11 @@ export function liveMigrationOf(hands: Hands, moves: NonNullable<Hypervisor['liv
       await followRun(hands, slot, { run, onFallback: () => launchLater(hands, slot) });
     },
     send: (instanceId, call, signal) => send(hands, instanceId, call, signal),
+    async sent(instanceId, id) {
+      checkId(instanceId);
+      const { record, run } = slots.get(instanceId) ?? {};
+      return record?.handedOver?.id === id && (await run?.live?.isSent()) === true;
+    },
     async takeBack(instanceId) {
       checkId(instanceId);
       const slot = slots.get(instanceId);

@@ -57,6 +57,8 @@ it('arrives with its memory, stands still on both hosts, and runs where it is to
   await sendIt();
   expect(guest(source)).toMatchObject({ state: 'running', handedOver: move });
   expect(guest(target)).toMatchObject({ state: 'suspended', incarnation: 2, ready: true });
+  expect(await live(source).sent(id, move.id)).toBe(true);
+  expect(await live(source).sent(id, 'another move')).toBe(false);
   await source.close();
   await target.close();
   await hosts[0].untilStatus(id, 'postmigrate');
@@ -79,6 +81,7 @@ it('is taken back when its move has come to nothing', async () => {
   await target.remove(id);
   await live(source).takeBack(id);
   expect(guest(source)?.handedOver).toBeUndefined();
+  expect(await live(source).sent(id, move.id)).toBe(false);
   await runs(source);
 });
 

@@ -109,6 +109,11 @@ class LiveRun implements RunLive {
     await this.#qmp.execute('blockdev-del', { 'node-name': mirrored }).catch(() => {}); // it goes with QEMU
   }
 
+  async isSent(): Promise<boolean> {
+    if ((await this.#migrationStatus()) !== 'completed') return false;
+    return fieldsOf(await this.#qmp.execute('query-status'))['status'] === 'postmigrate';
+  }
+
   async settle(why: Parameters<RunLive['settle']>[0]): Promise<boolean> {
     const over = why === 'over';
     const status = await this.#migrationStatus();
