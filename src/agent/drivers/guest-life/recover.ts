@@ -152,13 +152,20 @@ async function adopt(
   const limit = new AbortController();
   await Promise.race([run.connected, sleep(hands.clock, adoptPatienceMs, limit.signal)]); // one that hangs is watched all the same
   limit.abort();
-  if (record.handedOver === undefined)
-    await run.live?.settle('found').catch((error: unknown) =>
-      hands.log.warn('cannot see whether a guest was being sent', {
-        instance: slot.instanceId,
-        error: describeError(error),
-      }),
-    );
+  if (record.handedOver === undefined) await endMoves(hands, slot, run);
   await noteOpenVolumes(hands, slot, run);
   await slot.console?.check().catch(() => {}); // no console yet: it is looked at again
+}
+
+/** What an agent that died had begun to send runs on. One that hangs is not waited for. */
+async function endMoves({ clock, log }: Hands, { instanceId }: Slot, { live }: Run): Promise<void> {
+  if (live === undefined) return;
+  const limit = new AbortController();
+  const settled = live
+    .settle('found')
+    .catch((error: unknown) =>
+      log.warn('cannot see whether a guest was being sent', { instance: instanceId, error: describeError(error) }),
+    );
+  await Promise.race([settled, sleep(clock, adoptPatienceMs, limit.signal)]);
+  limit.abort();
 }
