@@ -16,9 +16,12 @@ export function updatesChecker({ state, nowMs, calmUpdates = false }: Facts): Ch
   /** Hosts that were not Ready lately: what was decided then counts otherwise. */
   const notReadyAtMs = new Map<string, number>();
   const areHostsReady = (copies: readonly Instance[]): boolean =>
-    copies.every(
-      ({ status: { host = '' } }) => nowMs() - (notReadyAtMs.get(host) ?? Number.NEGATIVE_INFINITY) > settledMs,
-    );
+    copies.every(({ status: { host } }) => {
+      if (host === undefined) return true;
+      const now = state.get('host', `hosts/${host}`);
+      const since = nowMs() - (notReadyAtMs.get(host) ?? Number.NEGATIVE_INFINITY);
+      return now !== undefined && isReadyHost(now) && since > settledMs;
+    });
   return {
     invariant: 0,
     onCommit({ events }) {
@@ -64,6 +67,8 @@ function tooFew(
   // Which of them has been ready for long enough, only the clock of the server says.
   if (spec.strategy.minHealthyMs > 0) return undefined;
   if (!isReady(was) || isReady(after) || after.metadata.deletionRequestedAtMs === undefined) return undefined;
+  // Preempted for an instance of higher priority: no workload keeps a copy from that.
+  if (after.status.conditions.some(({ reason }) => reason === 'Preempted')) return undefined;
   const least = spec.replicas - boundsOf(spec.strategy, spec.replicas).unavailable;
   const left = copies.filter(isReady).length;
   if (left >= least) return undefined;
