@@ -5,6 +5,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { WarmPoolSpec } from '../src/api/resources/warm-pool.ts';
 import type { WorkloadSpec } from '../src/api/resources/workload.ts';
 import { dashboardBrowser, noBrowser } from './dashboard-browser.ts';
 import { type Fleet, startFleet } from './processes.ts';
@@ -290,5 +291,75 @@ describe.skipIf(noBrowser !== undefined)(`every kind in the dashboard${noBrowser
     await page.getByLabel('Page or object').fill('shop');
     await page.getByRole('button', { name: /shop workload, project default/ }).click();
     await page.getByRole('heading', { level: 1, name: 'workload shop' }).waitFor();
+  });
+});
+
+describe.skipIf(noBrowser !== undefined)(`hostile text in the dashboard${noBrowser ? ` (${noBrowser})` : ''}`, () => {
+  const markup = '<img/src=x/onerror=globalThis.planted=1>';
+  const text = `${markup} \u202egnp.exe \u001b[31m\u001b]0;planted\u0007 ${'long'.repeat(2_500)}`;
+  const name = encodeURIComponent(`${markup}\u202e`);
+
+  it('is shown as text on every page, and keeps its place', async () => {
+    const { client } = fleet;
+    const metadata = { name: 'hostile' };
+    await client.create('project', { metadata, spec: { description: text.slice(0, 1_024) } });
+    await client.createToken({
+      metadata: { ...metadata, labels: {} },
+      spec: { description: text.slice(0, 1_024), role: 'viewer' },
+    });
+    await client.create('binding', {
+      metadata,
+      spec: { role: 'viewer', subjects: [{ kind: 'user', provider: 'corp', name: markup }] },
+    });
+    await client.create('secret', {
+      metadata,
+      spec: { description: text.slice(0, 1_024), values: { key: 'k'.repeat(40) } },
+    });
+    await client.create('webhook', {
+      metadata,
+      spec: { url: `https://hooks.example/${markup}`, secrets: [{ secret: 'hostile', key: 'key' }], paused: true },
+    });
+    await client.create('job', { metadata, spec: { image: 'tiny', script: `echo "${text}"` } });
+    await client.create('warmPool', {
+      metadata,
+      spec: {
+        size: 0,
+        template: { labels: {}, spec: { image: 'tiny', cpus: 1, memoryMiB: 64 } },
+      } as unknown as Partial<WarmPoolSpec>, // the rest has defaults
+    });
+    await enter();
+    const { page } = browser;
+    /** A page, and what it shows once it is complete; those that axe looks at are true. */
+    const pages: readonly (readonly [string, RegExp, boolean?])[] = [
+      ['/projects', /hostile/],
+      ['/projects/hostile', /U\+202E/, true],
+      ['/tokens', /viewer in the fleet/, true],
+      ['/tokens/hostile', /U\+202E/],
+      ['/bindings', /onerror/],
+      ['/bindings/hostile', /onerror/],
+      ['/secrets/hostile', /key/, true],
+      ['/webhooks', /onerror/],
+      ['/webhooks/hostile', /Nothing was sent yet/, true],
+      ['/warm-pools/hostile', /none yet/, true],
+      ['/jobs/hostile', /U\+202E/],
+      ['/jobs/hostile?tab=log', /U\+202E/],
+      [`/jobs/${name}`, /There is no job of this name/],
+      [`/instances?q=${name}`, /Nothing matches the filter/],
+      [`/instances/${name}`, /There is no instance of this name/],
+      [`/plans?verb=drain&host=${name}`, /There is no plan/],
+      [`/audit?who=${name}`, /No line of this time matches/],
+    ];
+    for (const [path, shown, examined] of pages) {
+      await browser.visit(path);
+      await page.getByRole('main').getByText(shown).first().waitFor();
+      const images = await page.locator('main img').count();
+      const planted = await page.evaluate('[globalThis.planted, document.title.startsWith("planted")]');
+      const tallest = await page.evaluate(
+        "Math.max(0, ...[...document.querySelectorAll('main [role=row]')].map((row) => row.offsetHeight))",
+      );
+      expect([path, images, planted, Number(tallest) <= 36]).toEqual([path, 0, [undefined, false], true]);
+      if (examined) expect([path, ...(await browser.accessibilityFaults())]).toEqual([path]);
+    }
+    browser.expectFaults(/40[04]/);
   });
 });

@@ -109,7 +109,7 @@ export function Table<T>({
             return (
               <div role="row" aria-rowindex={index + 2} className={classes['row']} style={place} key={key}>
                 {selection && row !== undefined ? (
-                  <div role="cell">
+                  <div role="cell" aria-label="Selection">
                     <input
                       type="checkbox"
                       aria-label={`Select ${selection.nameOf(keyOf(row))}`}
