@@ -3,13 +3,20 @@
 import { Alert, Button, Center } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
+import { finishLogin, takeAnswer } from './data/browser-login.ts';
 import { errorText, openLink, takeLink, whoAmI } from './data/session.ts';
 import { Pages } from './routes.tsx';
 import { Login } from './pages/login.tsx';
 
 /** Once: the secret of a link works once. */
 const link = takeLink();
-const opened = link === undefined ? Promise.resolve(undefined) : openLink(link).then(() => undefined, errorText);
+const answer = takeAnswer();
+const opened = entered().then(() => undefined, errorText);
+
+async function entered(): Promise<void> {
+  if (answer !== undefined) await finishLogin(answer);
+  else if (link !== undefined) await openLink(link);
+}
 
 export function App(): ReactNode {
   const queries = useQueryClient();

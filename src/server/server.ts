@@ -63,6 +63,7 @@ import { usageRoutes } from './http/routes/usage-routes.ts';
 import { forgeRoutes } from './intake/forges/forges.ts';
 import { authorityRoutes } from './tls/authority-routes.ts';
 import { type JoinParts, joinRoutes } from './tls/join-routes.ts';
+import { browserLoginRoutes } from './oidc/browser-login-routes.ts';
 import { type LoginParts, loginRoutes } from './oidc/login-routes.ts';
 import { type McpSettings, mcpRoutesOf } from './mcp/start-mcp.ts';
 import { FleetSurvival } from './survival.ts';
@@ -279,6 +280,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
   const { store, sealing, clock, log, version, links, runFiles, outside = new Outside() } = parts;
   const { decider, verifier, metrics, whyNotReady, audit } = made;
   const hostSecret = Buffer.from(made.cluster.tokenSecret, 'base64url');
+  const sessions = { decider, secret: hostSecret, secure: parts.joining !== undefined };
   const fresh = asFreshAsAsked(
     [
       ...processRoutes({ whyNotReady, version, metrics, outside, snapshot: decider.cache }),
@@ -320,7 +322,8 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...forgeRoutes(parts.forges, { decider, log }),
       ...loginRoutes(parts.login, { decider }),
       ...(parts.mint ? accessRoutes({ decider, mint: parts.mint }) : []),
-      ...sessionRoutes({ decider, secret: hostSecret, secure: parts.joining !== undefined }),
+      ...sessionRoutes(sessions),
+      ...browserLoginRoutes(parts.login, sessions),
       ...guestUsageRoutes(made),
       ...queueRoutes(decider),
       ...usageRoutes(decider),

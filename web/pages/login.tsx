@@ -1,8 +1,11 @@
-// Login: by a token, which is sent once and not kept.
+// Login: by a token, which is sent once and not kept, or by a provider.
 
-import { Alert, Button, Center, Code, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
+import { Alert, Button, Center, Code, Divider, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
+import { beginLogin, loginProviders } from '../data/browser-login.ts';
 import { beginSession, errorText } from '../data/session.ts';
+import { visibleText } from '../parts/text.tsx';
 
 export function Login({ why, onIn }: { readonly why: string | undefined; readonly onIn: () => void }): ReactNode {
   const [token, setToken] = useState('');
@@ -45,6 +48,7 @@ export function Login({ why, onIn }: { readonly why: string | undefined; readonl
             <Button type="submit" loading={busy} disabled={token.trim() === ''}>
               Log in
             </Button>
+            <Providers onError={setError} />
             <Text size="sm" c="dimmed">
               On a machine where the command line is set up, <Code>berth dashboard</Code> prints a link that logs you
               in.
@@ -53,5 +57,21 @@ export function Login({ why, onIn }: { readonly why: string | undefined; readonl
         </form>
       </Paper>
     </Center>
+  );
+}
+
+function Providers({ onError }: { readonly onError: (text: string) => void }): ReactNode {
+  const providers = useQuery({ queryKey: ['providers'], queryFn: loginProviders, staleTime: Number.POSITIVE_INFINITY });
+  const login = useMutation({ mutationFn: beginLogin, onError: (error) => onError(errorText(error)) });
+  if (providers.data === undefined || providers.data.length === 0) return null;
+  return (
+    <>
+      <Divider label="or" />
+      {providers.data.map(({ name }) => (
+        <Button key={name} variant="default" loading={login.isPending} onClick={() => login.mutate(name)}>
+          Log in with {visibleText(name)}
+        </Button>
+      ))}
+    </>
   );
 }

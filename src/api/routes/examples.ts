@@ -127,6 +127,8 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   },
   heartbeat: { epoch: 3 },
   reportGuests: { epoch: 3, reports: [] },
+  beginBrowserLogin: { provider: 'main', returnTo: '/ui/instances' },
+  finishBrowserLogin: { code: 'SplxlOBeZQQYbYS6WxSbIA', state: 'af0ifjsldkj' },
   logIn: { idToken: 'eyJ...' },
   pushInventoryNodes: [{ name: 'metal-0', cpu: 32, memory: 131_072, usage_cpu: 4, usage_mem: 8_192, ip: '10.20.0.1' }],
   declareHostDown: { reason: 'its power is off' },

@@ -51,6 +51,69 @@ const Code = Type.Object(
 
 const tag = 'logins';
 
+const ownPath = Type.String({
+  pattern: '^/ui(/[A-Za-z0-9._~%?&=:@+,-]+)*/?$',
+  maxLength: 256,
+  default: '/ui/',
+  description: 'the page of the dashboard that is shown afterwards',
+});
+
+/** A login in a browser that ends with a session: docs/login.md. */
+export const browserLoginRoutes = {
+  begin: route({
+    id: 'beginBrowserLogin',
+    tag,
+    method: 'POST',
+    path: '/v1/session/login',
+    access: 'open',
+    audit: 'no',
+    summary: 'Begin a login by a provider in this browser: where it goes, and a cookie that binds the login to it',
+    query: {},
+    body: Type.Object({ provider: text(63, 'its name'), returnTo: ownPath }, closed),
+    bodyBytesMax: 4_096,
+    answers: { 200: json(Type.Object({ url: Type.String({ description: 'of the provider' }) }, closed)) },
+    errors: [
+      'InvalidRequest',
+      'Forbidden',
+      'NotFound',
+      'PayloadTooLarge',
+      'UnsupportedMediaType',
+      'TooManyRequests',
+      'Unavailable',
+    ],
+  }),
+  finish: route({
+    id: 'finishBrowserLogin',
+    tag,
+    method: 'POST',
+    path: '/v1/session/login/finish',
+    access: 'open',
+    summary: 'End a login of this browser by the code of the provider: the cookie of a session',
+    query: {},
+    body: Type.Object(
+      {
+        code: text(4_096, 'as the provider sent it to the callback'),
+        state: text(256, 'as the provider sent it back'),
+        iss: Type.Optional(text(2_048, 'who the provider says it is (RFC 9207)')),
+      },
+      closed,
+    ),
+    bodyBytesMax: 16_384,
+    answers: { 200: json(Type.Object({ expiresAtMs: Type.Integer(), returnTo: ownPath }, closed)) },
+    errors: [
+      'InvalidRequest',
+      'Unauthenticated',
+      'Forbidden',
+      'NotFound',
+      'PayloadTooLarge',
+      'UnsupportedMediaType',
+      'TooManyRequests',
+      'Unavailable',
+      'StoreFull',
+    ],
+  }),
+} as const;
+
 export const loginRoutes = {
   providers: route({
     id: 'listLoginProviders',

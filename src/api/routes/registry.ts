@@ -16,7 +16,7 @@ import { instanceRoutes } from './instances.ts';
 import { jobRoutes, runRoutes } from './jobs.ts';
 import { joinRoutes } from './joining.ts';
 import { deadLetterRoutes, jobRequestRoutes } from './job-requests.ts';
-import { loginRoutes } from './login.ts';
+import { browserLoginRoutes, loginRoutes } from './login.ts';
 import { mcpRoutes } from './mcp.ts';
 import { processRoutes } from './process.ts';
 import { routesOfKind } from './resources.ts';
@@ -59,6 +59,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(sessionRoutes),
   ...Object.values(agentRoutes),
   ...Object.values(loginRoutes),
+  ...Object.values(browserLoginRoutes),
   ...Object.values(mcpRoutes),
   ...Object.values(processRoutes),
   ...Object.values(docsPageRoutes),

@@ -24,6 +24,7 @@ const make = (salt: number) => {
     login: {
       logins: new Logins({ providers: [provider], rules: [rule] }, { web: idp.web, log: silentLogger }),
       mint: (kind) => ({ text: `berth_${kind}_${++minted}`, tokenId: `id${minted}`, digest: `d${minted}` }),
+      randomState: () => 'x'.repeat(32),
       onLoginFailed: (address, reason) => failures.push(`${address}: ${reason}`),
     },
     decider: { ...decider, clock: idp.clock },

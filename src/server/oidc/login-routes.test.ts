@@ -19,6 +19,7 @@ beforeAll(async () => {
     login: {
       logins: new Logins({ providers: [provider, secret], rules }, { web: idp.web, log: silentLogger }),
       mint: (kind) => ({ text: `berth_${kind}_${++minted}`, tokenId: `id${minted}`, digest: 'd' }),
+      randomState: () => 'x'.repeat(32),
       onLoginFailed: (address, reason) => failures.push([address, reason]),
     },
   });

@@ -17,6 +17,8 @@ type OnLoginFailed = (address: string, reason: string) => void;
 export interface LoginParts {
   readonly logins: Logins;
   readonly mint: MintToken;
+  /** Not to be guessed: of a login in a browser. */
+  readonly randomState: () => string;
   readonly onLoginFailed?: OnLoginFailed;
 }
 
@@ -35,7 +37,7 @@ function shown({ name, issuer, clientId, scopes, deviceCode, clientSecret }: Log
   return { name, issuer, clientId, scopes, deviceCode, exchange };
 }
 
-function configured(login: LoginParts | undefined): LoginParts {
+export function configured(login: LoginParts | undefined): LoginParts {
   if (login !== undefined) return login;
   throw new ApiError('NotFound', 'no login provider is configured on this server; docs/login.md says how');
 }
@@ -53,12 +55,22 @@ async function answered(
   { decider, request }: { readonly decider: Decider; readonly request: RouteRequest },
   verify: (logins: Logins) => Promise<VerifiedLogin>,
 ): Promise<Answer> {
-  try {
+  return tellingOfFailure({ onLoginFailed }, request, async () => {
     const login = await verify(logins);
     const { text, ...proof } = mint(login.grant.kind === 'user' ? 'u' : 's');
     const { decision } = await decideFor(decider, request, (snapshot, ctx) => logIn(snapshot, { login, proof }, ctx));
     const { name, expiresAtMs } = decision;
     return { status: 200, json: { token: text, name, expiresAtMs, kind: login.grant.kind, user: login.user.name } };
+  });
+}
+
+export async function tellingOfFailure(
+  { onLoginFailed }: Pick<LoginParts, 'onLoginFailed'>,
+  request: RouteRequest,
+  answer: () => Promise<Answer>,
+): Promise<Answer> {
+  try {
+    return await answer();
   } catch (error) {
     if (error instanceof ApiError && (error.code === 'Unauthenticated' || error.code === 'Forbidden'))
       onLoginFailed?.(request.caller.address, error.message);

@@ -8,6 +8,7 @@ import { assert } from '../../base/assert.ts';
 import { fetchJson, type JsonAnswer, type JsonRequest, type Web } from '../../base/fetch-json.ts';
 import { isRecord } from '../../base/is-record.ts';
 import { describeError, type Logger } from '../../base/log.ts';
+import type { ProviderMetadata } from '../../api/login/discovery.ts';
 import { ageSecondsMax, type Claims, quoted, refused, unverified, verifyIdToken } from './id-token.ts';
 import { verifyAccessToken } from './access-token.ts';
 import { Issuer } from './issuer.ts';
@@ -68,20 +69,80 @@ export class Logins {
   }
 
   /** For providers whose clients have a secret, which only the server knows. */
-  async byCode({ provider: name, code, codeVerifier, redirectUri, nonce }: CodeLogin): Promise<VerifiedLogin> {
+  async byCode(login: CodeLogin): Promise<VerifiedLogin> {
+    if (this.#config.providers.find(({ name }) => name === login.provider)?.clientSecret === undefined)
+      throw new ApiError(
+        'InvalidRequest',
+        `provider: there is no provider ${quoted(login.provider)} with a client secret`,
+        { field: 'provider' },
+      );
+    return this.#byCode(login);
+  }
+
+  /** Of a login in a browser, for any provider. `iss`: who the provider says it is (RFC 9207). */
+  async byBrowserCode(login: CodeLogin, iss: string | undefined): Promise<VerifiedLogin> {
+    const { issuer, answersWithIssuer } = await this.#metadataOf(this.#provider(login.provider));
+    if (iss === undefined ? answersWithIssuer : iss !== issuer)
+      throw refused('the answer in the browser is not of the provider that was asked');
+    return this.#byCode(login);
+  }
+
+  /** Where a browser goes to log in. Throws `InvalidRequest` for a provider that is not there, `Unavailable` for one that does not answer. */
+  async authorizationUrl(
+    name: string,
+    asked: {
+      readonly state: string;
+      readonly nonce: string;
+      readonly codeChallenge: string;
+      readonly redirectUri: string;
+    },
+  ): Promise<string> {
+    const provider = this.#provider(name);
+    const { authorizationEndpoint } = await this.#metadataOf(provider);
+    if (authorizationEndpoint === undefined)
+      throw new ApiError('Unavailable', `the provider ${quoted(name)} does not offer logins in a browser`);
+    const url = new URL(authorizationEndpoint);
+    const query = {
+      response_type: 'code',
+      client_id: provider.clientId,
+      redirect_uri: asked.redirectUri,
+      scope: provider.scopes.join(' '),
+      state: asked.state,
+      nonce: asked.nonce,
+      code_challenge: asked.codeChallenge,
+      code_challenge_method: 'S256',
+    };
+    for (const [key, value] of Object.entries(query)) url.searchParams.set(key, value);
+    return url.href;
+  }
+
+  #provider(name: string): ConfiguredProvider {
     const provider = this.#config.providers.find((each) => each.name === name);
-    if (provider?.clientSecret === undefined)
-      throw new ApiError('InvalidRequest', `provider: there is no provider ${quoted(name)} with a client secret`, {
-        field: 'provider',
-      });
+    if (provider !== undefined) return provider;
+    throw new ApiError('InvalidRequest', `provider: there is no provider ${quoted(name)}`, { field: 'provider' });
+  }
+
+  async #metadataOf({ name, issuer }: ConfiguredProvider): Promise<ProviderMetadata> {
+    try {
+      return await this.#issuer(issuer).metadata();
+    } catch (cause) {
+      this.#log.warn('a provider cannot be asked for its metadata', { issuer, error: describeError(cause) });
+      throw new ApiError('Unavailable', `the provider ${quoted(name)} cannot be reached now; try again`);
+    }
+  }
+
+  async #byCode({ provider: name, code, codeVerifier, redirectUri, nonce }: CodeLogin): Promise<VerifiedLogin> {
+    const provider = this.#provider(name);
+    const { clientId, clientSecret } = provider;
     const idToken = await this.#exchange(provider.issuer, {
       form: {
         grant_type: 'authorization_code',
         code,
         code_verifier: codeVerifier,
         redirect_uri: redirectUri,
+        ...(clientSecret === undefined ? { client_id: clientId } : {}),
       },
-      headers: { authorization: basic(provider.clientId, provider.clientSecret) },
+      headers: clientSecret === undefined ? {} : { authorization: basic(clientId, clientSecret) },
     });
     return this.#person(idToken, { provider, nonce });
   }

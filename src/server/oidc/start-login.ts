@@ -33,6 +33,7 @@ export async function readLogin(
   return {
     logins: new Logins(oidc, { web: { fetch, clock }, log }),
     mint: minting(randomSecret),
+    randomState: () => Buffer.from(randomSecret(24)).toString('base64url'),
     onLoginFailed: (address, reason) => log.info('a login failed', { address, reason }),
   };
 }

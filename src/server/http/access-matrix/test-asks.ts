@@ -383,6 +383,8 @@ const others: Readonly<Record<string, Asks>> = {
   listServers: fleet(),
   mcp: fleet({ body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } }),
   listLoginProviders: fleet(),
+  beginBrowserLogin: fleet({ body: { provider: 'main' } }),
+  finishBrowserLogin: fleet({ body: { code: 'c', state: 's' } }),
   mcpResource: fleet(),
   logIn: fleet({ body: { idToken: 'x' } }),
   isAlive: fleet(),

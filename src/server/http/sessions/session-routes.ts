@@ -27,13 +27,7 @@ const linkMs = 600_000;
 
 export function sessionRoutes({ decider, secret, secure }: SessionParts): Route[] {
   const { cache, clock } = decider;
-  const begin = (principal: Principal): Answer => {
-    const nowMs = clock.nowMs();
-    const session = sessionFor(principal, cache, nowMs);
-    const value = sealSession(secret, 'berth session 1', session);
-    const cookie = cookieText(value, { secure, maxAgeMs: session.expiresAtMs - nowMs });
-    return { status: 200, json: { expiresAtMs: session.expiresAtMs }, headers: { 'set-cookie': cookie } };
-  };
+  const begin = (principal: Principal): Answer => sessionAnswer(principal, { decider, secret, secure });
   return [
     bind(routes.begin, (_, { caller }) => begin(caller.principal)),
     bind(routes.end, () => ({
@@ -68,6 +62,19 @@ export function sessionRoutes({ decider, secret, secure }: SessionParts): Route[
       return begin(link.by);
     }),
   ];
+}
+
+/** Begins a session: its cookie, and `more` in the answer. */
+export function sessionAnswer(
+  principal: Principal,
+  { decider: { cache, clock }, secret, secure }: SessionParts,
+  more: object = {},
+): Answer {
+  const nowMs = clock.nowMs();
+  const session = sessionFor(principal, cache, nowMs);
+  const value = sealSession(secret, 'berth session 1', session);
+  const cookie = cookieText(value, { secure, maxAgeMs: session.expiresAtMs - nowMs });
+  return { status: 200, json: { expiresAtMs: session.expiresAtMs, ...more }, headers: { 'set-cookie': cookie } };
 }
 
 function sessionFor(principal: Principal, snapshot: Snapshot, nowMs: number): Session {

@@ -1,0 +1,42 @@
+// A login by a provider: the page goes there, and comes back with a code, which the server exchanges. docs/login.md.
+
+import type { LoginProvider } from '../../src/api/routes/login.ts';
+import { client } from './client.ts';
+
+const callback = '/ui/login/callback';
+
+/** Those that people log in with; none when nothing is configured. */
+export async function loginProviders(): Promise<readonly LoginProvider[]> {
+  const { providers } = await client.json<{ readonly providers: readonly LoginProvider[] }>('/v1/login');
+  return providers;
+}
+
+/** Leaves the page. Throws what the server says. */
+export async function beginLogin(provider: string): Promise<void> {
+  const returnTo = location.pathname.startsWith('/ui') && location.pathname !== callback ? location.pathname : '/ui/';
+  const body = { provider, returnTo };
+  const { url } = await client.json<{ readonly url: string }>('/v1/session/login', { method: 'POST', body });
+  location.assign(url);
+}
+
+/** The answer of a provider in the address as it was loaded; it is taken out of the address, so that no history has it. */
+export function takeAnswer(): URLSearchParams | undefined {
+  if (location.pathname !== callback) return undefined;
+  const answer = new URLSearchParams(location.search);
+  history.replaceState(null, '', '/ui/');
+  return answer;
+}
+
+/** Begins the session, and goes back to where the login was asked for. Throws why not. */
+export async function finishLogin(answer: URLSearchParams): Promise<void> {
+  const [code, state, iss] = [answer.get('code'), answer.get('state'), answer.get('iss')];
+  if (code === null || state === null)
+    throw new Error(
+      `the provider did not log you in: ${answer.get('error_description') ?? answer.get('error') ?? '?'}`,
+    );
+  const { returnTo } = await client.json<{ readonly returnTo: string }>('/v1/session/login/finish', {
+    method: 'POST',
+    body: { code, state, ...(iss === null ? {} : { iss }) },
+  });
+  history.replaceState(null, '', returnTo);
+}
