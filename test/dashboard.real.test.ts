@@ -136,6 +136,17 @@ describe.skipIf(noBrowser !== undefined)(`the dashboard${noBrowser ? ` (${noBrow
     await browser.page.getByText('1 wait for room.').waitFor();
   });
 
+  it('shows which rule refuses which host, and what a change would do', async () => {
+    await enter('/instances/huge?project=default&tab=why');
+    const { page } = browser;
+    const cells = page.getByRole('img', { name: /^InsufficientCpu|^Insufficient.*: / }).first();
+    await cells.waitFor();
+    expect(await cells.locator('span').count()).toBe(1);
+    await page.getByRole('button', { name: /What if: ask .* CPUs less/ }).click();
+    await page.getByText('Then 1 hosts would take it').waitFor();
+    expect(await browser.accessibilityFaults()).toEqual([]);
+  });
+
   it('creates and changes a resource as YAML, with what the server says at the line', async () => {
     await enter('/images');
     const { page } = browser;

@@ -1,6 +1,6 @@
 // Why it is where it is, or has no host: host by host, and what would change that.
 
-import { Alert, List, Stack, Table, Text as Words, Title } from '@mantine/core';
+import { Alert, Stack, Table, Text as Words } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { Instance } from '../../../src/api/resources/instance.ts';
@@ -9,12 +9,14 @@ import { errorText } from '../../data/session.ts';
 import { Loading } from '../../parts/standing.tsx';
 import { StateBadge } from '../../parts/state-badge.tsx';
 import { Text } from '../../parts/text.tsx';
+import { Nearest } from './nearest.tsx';
+import { Refusals } from './refusals.tsx';
 
-export function Why({ instance: { metadata } }: { readonly instance: Instance }): ReactNode {
-  const { name, project, revision } = metadata;
+export function Why({ instance }: { readonly instance: Instance }): ReactNode {
+  const { name, project, revision } = instance.metadata;
   const why = useQuery({
     queryKey: ['explain', project, name, revision],
-    queryFn: () => client.explain(name, { project, limit: 50 }),
+    queryFn: () => client.explain(name, { project, limit: 200 }),
     placeholderData: (before) => before,
   });
   if (why.isError)
@@ -24,26 +26,19 @@ export function Why({ instance: { metadata } }: { readonly instance: Instance })
       </Alert>
     );
   if (why.data === undefined) return <Loading label="Loading the explanation" />;
-  const { summary, hosts, nearest = [] } = why.data;
+  const { summary, hosts, nearest = [], reasons, counts, queue } = why.data;
   return (
     <Stack>
       <Words>
         <Text>{summary}</Text>
       </Words>
-      {nearest.length === 0 ? null : (
-        <>
-          <Title order={2} size="h4">
-            What would make it fit
-          </Title>
-          <List>
-            {nearest.map(({ message }) => (
-              <List.Item key={message}>
-                <Text>{message}</Text>
-              </List.Item>
-            ))}
-          </List>
-        </>
+      {queue?.position === undefined ? null : (
+        <Words>
+          Position {queue.position} of {queue.waiting} in the queue.
+        </Words>
       )}
+      <Nearest instance={instance} changes={nearest} />
+      <Refusals reasons={reasons} hosts={hosts} total={counts.hosts} />
       <Table>
         <Table.Thead>
           <Table.Tr>
