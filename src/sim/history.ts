@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { decodeRecord } from '../core/state/codec.ts';
 import { auditNotesPrefix, kindOfKey } from '../core/state/keys.ts';
-import type { AnyRecord, RecordByKind, RecordKind } from '../core/state/records.ts';
+import type { Allocation, AnyRecord, RecordByKind, RecordKind } from '../core/state/records.ts';
 import type { CommitResult, Write } from '../store/store.ts';
 
 export interface RecordEvent {
@@ -98,7 +98,7 @@ export function createHistory(): History {
       allocatedOn(host) {
         const found: string[] = [];
         for (const { key, value } of ofKind('allocation').values())
-          if (value.kind === 'allocation' && value.host === host && value.consumer.kind !== 'task') found.push(key);
+          if (value.kind === 'allocation' && value.host === host && !roomOnly(value)) found.push(key);
         return found;
       },
     },
@@ -123,6 +123,11 @@ export function createHistory(): History {
 }
 
 /** What is written even at rest. */
+/** No agent is told of it. */
+function roomOnly({ consumer }: Allocation): boolean {
+  return consumer.kind === 'task' || consumer.kind === 'outside';
+}
+
 function isLease(kind: RecordKind | undefined): boolean {
   return kind === 'lease' || kind === 'leader' || kind === 'leaderLease';
 }

@@ -47,9 +47,11 @@ class AllocationChecker implements Checker {
       const fault = this.onGuest(host, instanceId);
       if (fault !== undefined) return `never saw that ${fault}`;
     }
-    for (const { consumer } of state.list('allocation'))
-      if (consumer.kind !== 'volume' && !this.#made.has(`allocations/${consumer.id}.${consumer.incarnation}`))
+    for (const allocation of state.list('allocation')) {
+      const { consumer } = allocation;
+      if (holdsOnce(allocation) && !this.#made.has(`allocations/${consumer.id}.${consumer.incarnation}`))
         return `never saw ${consumer.id} get room`;
+    }
     return undefined;
   }
 
@@ -69,8 +71,7 @@ class AllocationChecker implements Checker {
   }
 
   #faultOfEvent({ key, before, after }: RecordEvent): string | undefined {
-    // A volume that was never made on its host gets new room elsewhere when that host is removed.
-    if (after?.kind === 'allocation' && before === null && after.consumer.kind !== 'volume') {
+    if (after?.kind === 'allocation' && before === null && holdsOnce(after)) {
       if (this.#made.has(key)) return `${key} was released and is held again`;
       this.#made.add(key);
     }
@@ -134,6 +135,10 @@ class AllocationChecker implements Checker {
       if (volume === undefined) return `room is held for volume ${name}, which is no more`;
       return volume.metadata.deletionRequestedAtMs === undefined ? undefined : `volume ${name} is still being removed`;
     }
+    if (consumer.kind === 'outside')
+      return this.#facts.state.get('outsideConsumer', `outside-consumers/${consumer.id}`)
+        ? undefined
+        : `room is held for outside consumer ${name}, which is no more`;
     const instance = this.#facts.state.get('instance', `instances/${consumer.project}/${consumer.name}`);
     if (instance?.metadata.id !== consumer.id) return `room is held for ${name}, which is no more`;
     const { status } = instance;
@@ -153,6 +158,13 @@ class AllocationChecker implements Checker {
     const volume = this.#facts.state.get('volume', `volumes/${project}/${name}`);
     return volume?.metadata.id === id ? volume : undefined;
   }
+}
+
+/**
+ * A volume that was never made on its host gets new room elsewhere when that host is removed; an outside consumer may come back.
+ */
+function holdsOnce({ consumer }: Allocation): boolean {
+  return consumer.kind !== 'volume' && consumer.kind !== 'outside';
 }
 
 function isOver({ status }: Instance): boolean {

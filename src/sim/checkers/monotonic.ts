@@ -45,8 +45,14 @@ class MonotonicChecker implements Checker {
     if (isKind<Host>(before, 'host') && isKind<Host>(after, 'host'))
       return after.status.epoch < before.status.epoch ? `the epoch of host ${after.metadata.name} fell` : undefined;
     if (isKind<Provider>(before, 'provider') && isKind<Provider>(after, 'provider'))
-      return after.generation <= before.generation ? `the generation of provider ${after.id} did not grow` : undefined;
+      return this.#checkProvider(before, after);
     return undefined;
+  }
+
+  /** A new child, or a new name, counts on no outside provider, as in the original; the record is written all the same. */
+  #checkProvider(before: Provider, after: Provider): string | undefined {
+    const fell = after.generation < before.generation || (!after.outside && after.generation === before.generation);
+    return fell ? `the generation of provider ${after.id} did not grow` : undefined;
   }
 
   #checkInstance(before: Instance, after: Instance): string | undefined {

@@ -66,12 +66,13 @@ export class Edges {
   }
 
   /** Who use them. */
-  tenants(): Pick<WorkloadOptions, 'news' | 'outside' | 'placementPrng' | 'spares' | 'tasks'> {
+  tenants(): Pick<WorkloadOptions, 'claimantPrng' | 'news' | 'outside' | 'placementPrng' | 'spares' | 'tasks'> {
     const { receivers, nodes, machines, taskBroker: broker, taskRequests: requests } = this;
     return {
       ...(receivers ? { news: { prng: this.#prng('news'), receivers } } : {}),
       ...(nodes ? { outside: { prng: this.#prng('stocker'), nodes } } : {}),
       ...(nodes || this.#has('a placer', 8) ? { placementPrng: this.#prng('placer') } : {}),
+      ...(this.#has('a claimant', 6) ? { claimantPrng: this.#prng('claimant') } : {}),
       ...(machines ? { spares: { prng: this.#prng('spare tenant'), machines } } : {}),
       ...(broker ? { tasks: { prng: this.#prng('task publisher'), broker, requests } } : {}),
     };

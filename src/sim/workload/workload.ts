@@ -7,6 +7,7 @@ import { watchedKinds } from '../checkers/watch.ts';
 import { keyLabel } from '../intents.ts';
 import { drawPlacement } from '../rules.ts';
 import { Caller, join } from './caller.ts';
+import { Claimant } from './claimant.ts';
 import { drawInstance } from './draw-instance.ts';
 import { DrainTenant } from './drain-tenant.ts';
 import { InventoryKeeper, type InventoryKeeperOptions } from './inventory-keeper.ts';
@@ -40,6 +41,8 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly messages?: Omit<RequestPublisherOptions, 'parts'>;
   /** The same for a tenant of the placement service. */
   readonly placementPrng?: Prng;
+  /** The same for a client of the Placement API. */
+  readonly claimantPrng?: Prng;
   /** The same for a tenant of workloads. */
   readonly replicaPrng?: Prng;
   /** The same for tenants that update workloads all the time. */
@@ -133,7 +136,7 @@ export class Workload {
 
   /** Those that speak for other systems. */
   #startEdges(): void {
-    const { news, outside, placementPrng, spares, tasks } = this.#options;
+    const { claimantPrng, news, outside, placementPrng, spares, tasks } = this.#options;
     if (news) this.#running.push(new NewsTenant({ ...news, caller: this.#callerOf('reader-1', news.prng) }).run());
     if (outside)
       this.#running.push(new InventoryKeeper({ ...outside, caller: this.#callerOf('stocker-1', outside.prng) }).run());
@@ -141,6 +144,7 @@ export class Workload {
       this.#running.push(new TaskPublisher({ ...tasks, caller: this.#callerOf('sender-1', tasks.prng) }).run());
     if (spares)
       this.#running.push(new SpareTenant({ ...spares, caller: this.#callerOf('sparer-1', spares.prng) }).run());
+    if (claimantPrng) this.#running.push(new Claimant(this.#callerOf('claimant-1', claimantPrng)).run());
     if (placementPrng) this.#running.push(new PlacementTenant(this.#callerOf('placer-1', placementPrng)).run());
   }
 

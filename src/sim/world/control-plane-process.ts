@@ -14,6 +14,7 @@ import { defaultRunLimits, RunFiles } from '../../server/runs/run-files.ts';
 import type { RunStorage } from '../../server/runs/run-storage.ts';
 import { type Server, type ServerParts, startControlPlane } from '../../server/server.ts';
 import type { HostLinks } from '../../server/http/host-links.ts';
+import { PlacementApp } from '../../server/placement/app.ts';
 import type { Store } from '../../store/store.ts';
 import type { Cached, ServerLife } from '../checkers/checker.ts';
 import type { FalseLink } from './broker/false-link.ts';
@@ -23,6 +24,7 @@ import type { FalseNodes } from './false-nodes.ts';
 import type { FalseReceivers } from './false-receivers.ts';
 import type { Network } from './network.ts';
 import type { Endpoint } from './peer.ts';
+import { placementDoor } from './placement-door.ts';
 import { type ClockFaults, createProcessClock, type ProcessClock } from './process-clock.ts';
 import { SimStore, type SimStoreOptions } from './sim-store.ts';
 
@@ -167,7 +169,7 @@ export class ControlPlaneProcess {
       const { cache } = life.server.decider;
       cache.onCommitted((key) => onCached({ server: name, cache, key }));
       network.listen(this.#endpoint, life.clock, {
-        routes: life.server.routes,
+        routes: [...life.server.routes, placementDoor(new PlacementApp({ decider: life.server.decider, log }))],
         snapshot: life.server.decider.cache,
       });
       await this.#startIntake(life, life.server);
