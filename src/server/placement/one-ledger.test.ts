@@ -103,6 +103,44 @@ describe('the ledger', () => {
     expect((await ask('PUT', `${path}/traits`, { body: traits })).status).toBe(200);
   });
 
+  it('takes what a client states of the inventories of a host into its spec, where it outlasts the agent’s next report', async () => {
+    const path = `/resource_providers/${host.uuid}`;
+    await ask('PUT', '/resource_classes/CUSTOM_LICENSE');
+    const read = async () =>
+      (await ask('GET', `${path}/inventories`)).json as {
+        inventories: Record<string, Record<string, number>>;
+        resource_provider_generation: number;
+      };
+    const put = async (change: Record<string, object | undefined>) => {
+      const { inventories, resource_provider_generation: generation } = await read();
+      const all: Record<string, object> = {};
+      for (const [name, each] of Object.entries({ ...inventories, ...change })) if (each) all[name] = each;
+      return ask('PUT', `${path}/inventories`, {
+        body: { inventories: all, resource_provider_generation: generation },
+      });
+    };
+    const { VCPU: cpus = {} } = (await read()).inventories;
+    expect((await put({ VCPU: { ...cpus, total: 64 } })).status).toBe(409); // measured
+    expect((await put({ VCPU: undefined })).status).toBe(409);
+    expect((await put({ VCPU: { ...cpus, reserved: 3 } })).json).toMatchObject({
+      errors: [{ detail: expect.stringContaining('2 VCPU of h1 are claimed'), code: 'placement.inventory.inuse' }],
+    });
+    const stated = { VCPU: { ...cpus, reserved: 1, allocation_ratio: 1.5 }, CUSTOM_LICENSE: { total: 3 } };
+    expect(await put(stated)).toMatchObject({ status: 200, json: { inventories: { CUSTOM_LICENSE: { total: 3 } } } });
+    expect((await server.client.get('host', 'h1')).spec).toMatchObject({
+      ...{ reserved: { VCPU: 1 }, allocationRatios: { VCPU: 1.5 } },
+      inventory: { CUSTOM_LICENSE: { total: 3 } },
+    });
+    const capacity = { VCPU: 6, MEMORY_MB: 8192, DISK_GB: 100 };
+    await server.agentClient('h1').register(testRegistration({ session: 'session-2', capacity }));
+    expect((await read()).inventories).toMatchObject({
+      ...{ VCPU: { total: 6, reserved: 1, allocation_ratio: 1.5 }, CUSTOM_LICENSE: { total: 3 } },
+    });
+    expect((await put({ CUSTOM_LICENSE: undefined, VCPU: { ...cpus, total: 6 } })).status).toBe(200);
+    expect(Object.keys((await read()).inventories).sort()).toEqual(['DISK_GB', 'MEMORY_MB', 'VCPU']);
+    await server.agentClient('h1').register(testRegistration({ session: 'session-3' }));
+  });
+
   it('holds a claim of a host and of an outside provider together or not at all', async () => {
     await ask('POST', '/resource_providers', { body: { name: 'pool', uuid: outside } });
     const inventories = { inventories: { DISK_GB: { total: 10 } }, resource_provider_generation: 0 };

@@ -1,6 +1,7 @@
-// Inventories of outside providers. Those of hosts of ours are measured by their agents and stated by their operators, so
-// every change of them is refused.
+// Inventories of providers, written through the Placement API: those of outside providers as they are told, and those of hosts as statements
+// of their specs (host-inventories.ts).
 
+import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
 import type { Plan } from '../../state/plan.ts';
 import type { Inventory, Provider } from '../../state/records.ts';
@@ -8,6 +9,7 @@ import type { Snapshot } from '../../state/snapshot.ts';
 import { nameOf, placementIndexOf } from '../../state/views/placement-index.ts';
 import { Draft } from './draft.ts';
 import { badRequest, conflict, notFound, ours, placementCodes } from './fault.ts';
+import { stateInventories } from './host-inventories.ts';
 import { isKnownName, unknownClass } from './names.ts';
 import { providerOf } from './providers.ts';
 
@@ -23,28 +25,29 @@ const generationConflict = () => conflict('resource provider generation conflict
 export function setInventories(
   snapshot: Snapshot,
   asked: { readonly uuid: string; readonly generation: number; readonly inventories: Inventories } & Rule,
+  ctx: Context,
 ): { plan: Plan; id: string } {
   const { uuid, generation, inventories } = asked;
   const provider = providerOf(snapshot, uuid);
   if (generation !== provider.generation) throw generationConflict();
-  assertOutside(snapshot, provider);
   assertCapacities(asked, 'Unable to update inventory for resource provider', inventories);
   const unknown = Object.keys(inventories).find((name) => !isKnownName(snapshot, 'class', name));
   if (unknown !== undefined)
     throw badRequest(
       `Unknown resource class in inventory for resource provider ${uuid}: ${unknownClass(unknown).message}`,
     );
+  if (!provider.outside) return { plan: stateInventories(snapshot, provider, inventories, ctx), id: provider.id };
   const inUse = removedInUse(snapshot, provider, inventories);
   if (inUse !== undefined) throw conflict(`update conflict: ${inUseText(inUse, uuid)}`, placementCodes.inventoryInUse);
-  return { plan: written(snapshot, provider, inventories), id: provider.id };
+  return { plan: written(snapshot, provider, inventories, ctx), id: provider.id };
 }
 
-export function deleteInventories(snapshot: Snapshot, uuid: string): { plan: Plan } {
+export function deleteInventories(snapshot: Snapshot, uuid: string, ctx: Context): { plan: Plan } {
   const provider = providerOf(snapshot, uuid);
   assertOutside(snapshot, provider);
   const inUse = removedInUse(snapshot, provider, {});
   if (inUse !== undefined) throw conflict(inUseText(inUse, uuid), placementCodes.inventoryInUse);
-  return { plan: written(snapshot, provider, {}) };
+  return { plan: written(snapshot, provider, {}, ctx) };
 }
 
 interface OneInventory extends Rule {
@@ -53,10 +56,9 @@ interface OneInventory extends Rule {
   readonly inventory: Inventory;
 }
 
-export function addInventory(snapshot: Snapshot, asked: OneInventory): { plan: Plan; id: string } {
+export function addInventory(snapshot: Snapshot, asked: OneInventory, ctx: Context): { plan: Plan; id: string } {
   const { uuid, resourceClass, inventory } = asked;
   const provider = providerOf(snapshot, uuid);
-  assertOutside(snapshot, provider);
   const sorry = 'Unable to create inventory for resource provider';
   assertCapacities(asked, sorry, { [resourceClass]: inventory });
   if (!isKnownName(snapshot, 'class', resourceClass))
@@ -67,7 +69,7 @@ export function addInventory(snapshot: Snapshot, asked: OneInventory): { plan: P
       placementCodes.concurrentUpdate,
     );
   return {
-    plan: written(snapshot, provider, { ...provider.inventories, [resourceClass]: inventory }),
+    plan: written(snapshot, provider, { ...provider.inventories, [resourceClass]: inventory }, ctx),
     id: provider.id,
   };
 }
@@ -75,11 +77,11 @@ export function addInventory(snapshot: Snapshot, asked: OneInventory): { plan: P
 export function updateInventory(
   snapshot: Snapshot,
   asked: OneInventory & { readonly generation: number },
+  ctx: Context,
 ): { plan: Plan; id: string } {
   const { uuid, resourceClass, inventory } = asked;
   const provider = providerOf(snapshot, uuid);
   if (asked.generation !== provider.generation) throw generationConflict();
-  assertOutside(snapshot, provider);
   assertCapacities(asked, 'Unable to update inventory for resource provider', { [resourceClass]: inventory });
   if (!isKnownName(snapshot, 'class', resourceClass)) throw unknownClass(resourceClass);
   if (!Object.hasOwn(provider.inventories, resourceClass))
@@ -87,7 +89,7 @@ export function updateInventory(
       `No inventory record with resource class for resource provider ${uuid}: No inventory of class ${resourceClass} found.`,
     );
   return {
-    plan: written(snapshot, provider, { ...provider.inventories, [resourceClass]: inventory }),
+    plan: written(snapshot, provider, { ...provider.inventories, [resourceClass]: inventory }, ctx),
     id: provider.id,
   };
 }
@@ -95,9 +97,9 @@ export function updateInventory(
 export function deleteInventory(
   snapshot: Snapshot,
   { uuid, resourceClass }: { readonly uuid: string; readonly resourceClass: string },
+  ctx: Context,
 ): { plan: Plan } {
   const provider = providerOf(snapshot, uuid);
-  assertOutside(snapshot, provider);
   const missing = `No inventory of class ${resourceClass} found for delete`;
   if (!isKnownName(snapshot, 'class', resourceClass))
     throw notFound(`${missing}: ${unknownClass(resourceClass).message}`);
@@ -108,7 +110,7 @@ export function deleteInventory(
       placementCodes.concurrentUpdate,
     );
   if (!removed) throw notFound(`${missing}: ${missing}`);
-  return { plan: written(snapshot, provider, rest) };
+  return { plan: written(snapshot, provider, rest, ctx) };
 }
 
 export function inUseText(resourceClasses: string, uuid: string): string {
@@ -146,7 +148,8 @@ function removedInUse(snapshot: Snapshot, provider: Provider, next: Inventories)
   return held.length > 0 ? held.join(', ') : undefined;
 }
 
-function written(snapshot: Snapshot, provider: Provider, inventories: Inventories): Plan {
+function written(snapshot: Snapshot, provider: Provider, inventories: Inventories, ctx: Context): Plan {
+  if (!provider.outside) return stateInventories(snapshot, provider, inventories, ctx);
   const draft = new Draft(snapshot);
   writeInventories(draft, provider.id, inventories);
   return draft.plan();

@@ -115,7 +115,7 @@ async function create(exchange: Exchange): Promise<Reply> {
   );
   const inventory = inventoryFrom(wire);
   const asked = { uuid, resourceClass, inventory, mayReserveAll: version >= 26 };
-  await commit(exchange, (now) => addInventory(now, asked));
+  await commit(exchange, (now, ctx) => addInventory(now, asked, ctx));
   const reply = shownOne(exchange, providerOf(decider.cache, uuid), inventory, 201);
   return { ...reply, location: `${request.mount}/resource_providers/${uuid}/inventories/${resourceClass}` };
 }
@@ -130,7 +130,9 @@ async function replace(exchange: Exchange): Promise<Reply> {
   }>(exchange, allInventories);
   const inventories = inventoriesFrom(body.inventories);
   const generation = body.resource_provider_generation;
-  await commit(exchange, (now) => setInventories(now, { uuid, generation, inventories, mayReserveAll: version >= 26 }));
+  await commit(exchange, (now, ctx) =>
+    setInventories(now, { uuid, generation, inventories, mayReserveAll: version >= 26 }, ctx),
+  );
   return shownAll(exchange, providerOf(decider.cache, uuid));
 }
 
@@ -143,17 +145,17 @@ async function update(exchange: Exchange): Promise<Reply> {
   const inventory = inventoryFrom(wire);
   const generation = wire.resource_provider_generation;
   const asked = { uuid, resourceClass, inventory, generation, mayReserveAll: version >= 26 };
-  await commit(exchange, (now) => updateInventory(now, asked));
+  await commit(exchange, (now, ctx) => updateInventory(now, asked, ctx));
   return shownOne(exchange, providerOf(decider.cache, uuid), inventory);
 }
 
 async function removeAll(exchange: Exchange): Promise<Reply> {
-  await commit(exchange, (now) => deleteInventories(now, uuidOf(exchange)));
+  await commit(exchange, (now, ctx) => deleteInventories(now, uuidOf(exchange), ctx));
   return { status: 204 };
 }
 
 async function remove(exchange: Exchange): Promise<Reply> {
   const asked = { uuid: uuidOf(exchange), resourceClass: exchange.params['resourceClass'] ?? '' };
-  await commit(exchange, (now) => deleteInventory(now, asked));
+  await commit(exchange, (now, ctx) => deleteInventory(now, asked, ctx));
   return { status: 204 };
 }
