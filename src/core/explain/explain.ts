@@ -17,6 +17,7 @@ import { nearestAtHome, nearestChanges } from './nearest-change.ts';
 import { nearestForGang } from './nearest-for-gang.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { whyItWaits } from './cpu-advice.ts';
+import { outsideHeld } from './outside-held.ts';
 import { readPlacedMessage, schedule, summarize } from '../scheduler/schedule.ts';
 import { bestFirst, type Brief, scan } from './scan.ts';
 import { finish, type Steps } from '../scheduler/steps.ts';
@@ -56,7 +57,9 @@ export function* explainInSteps(
   const hosts = withoutItself(snapshot, fleet, instance, () => {
     const verdictOn = verdictsOf(request, fleet);
     return page.flatMap(({ slot, host: name }) =>
-      fleet.names[slot] === name ? explainHost(verdictOn(slot), host) : [],
+      fleet.names[slot] === name
+        ? explainHost(verdictOn(slot), host, () => outsideHeld(snapshot, name, request.amounts))
+        : [],
     );
   });
   const { fit } = found;
@@ -100,13 +103,26 @@ function isWaiting({ status, spec }: Instance): boolean {
   return status.host === undefined && status.phase === 'Pending' && isToBeOn(spec);
 }
 
-function explainHost({ host, refusals, score, scores }: HostVerdict, current: string | undefined): HostExplanation {
+/** `heldOutside`: words for what outside consumers hold there, which a refusal for want of room says as well. */
+function explainHost(
+  { host, refusals, score, scores }: HostVerdict,
+  current: string | undefined,
+  heldOutside: () => string | undefined,
+): HostExplanation {
   const fits = refusals.length === 0;
+  const words = (plugin: string, message: string): string => {
+    const also = plugin === 'fit' ? heldOutside() : undefined;
+    return also === undefined ? message : `${message}; ${also}`;
+  };
   return {
     host,
     current: current === host,
     fits,
-    refusals: refusals.map(({ plugin, reason, message }) => ({ rule: plugin, reason, message: message() })),
+    refusals: refusals.map(({ plugin, reason, message }) => ({
+      rule: plugin,
+      reason,
+      message: words(plugin, message()),
+    })),
     ...(fits ? { score, scores } : {}),
   };
 }

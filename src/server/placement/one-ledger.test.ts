@@ -67,6 +67,12 @@ describe('the ledger', () => {
     expect(await ask('PUT', `/allocations/${consumer}`, { body })).toMatchObject({ status: 204 });
     const task = { metadata: { name: 'first' }, spec: { cpus: 2, memoryMiB: 1024, ttlMs: 60_000 } };
     expect(await server.client.json('/v1/capacity?cpus=2&memoryMiB=512')).toMatchObject({ sizes: [{ more: 0 }] });
+    const { client } = server;
+    await client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tmp/tiny.qcow2' } });
+    await client.create('instance', { metadata: { name: 'waits' }, spec: { image: 'tiny', cpus: 2, memoryMiB: 512 } });
+    const { hosts } = await client.explain('waits');
+    expect(hosts[0]?.refusals[0]?.message).toMatch(/; 3 VCPU are held by an outside consumer$/);
+    await client.delete('instance', 'waits');
     expect((await ask('DELETE', `/allocations/${consumer}`)).status).toBe(204);
     expect(await server.client.json('/v1/capacity?cpus=2&memoryMiB=512')).toMatchObject({ sizes: [{ more: 2 }] });
     expect(await place(task.metadata.name)).toBe('Placed');
