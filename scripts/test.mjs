@@ -20,6 +20,7 @@ if (names.some((name) => name !== 'quick')) {
       'debianImage',
       'jobs',
       'package',
+      'images',
       'stores',
       'broker',
       'provisioners',

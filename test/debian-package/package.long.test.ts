@@ -16,7 +16,7 @@ describe('the Debian package', () => {
     directory = mkdtempSync(join(tmpdir(), 'berth-package-'));
     paths = ['first', 'second'].map((name) => {
       const out = join(directory, name);
-      const words = ['scripts/build-deb.ts', '--fast', '--out', out];
+      const words = ['scripts/build-deb.ts', '--compression', 'gzip', '--out', out];
       execFileSync(process.execPath, words, { cwd: project, stdio: ['ignore', 'ignore', 'inherit'] });
       return join(out, readdirSync(out)[0] ?? '');
     });

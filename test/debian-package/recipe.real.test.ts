@@ -34,7 +34,7 @@ describe.skipIf(reason !== undefined)(`the Debian package${reason ? ` (${reason}
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'berth-package-'));
-    const build = ['scripts/build-deb.ts', '--fast', '--out', directory];
+    const build = ['scripts/build-deb.ts', '--compression', 'none', '--out', directory];
     execFileSync(process.execPath, build, { cwd: project, stdio: ['ignore', 'ignore', 'inherit'] });
     const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'));
     const architecture = execFileSync('dpkg', ['--print-architecture'], { encoding: 'utf8' }).trim();
