@@ -14,6 +14,7 @@ const suites = {
   packing: () => import('./packing.ts'),
   placement: () => import('./placement.ts'),
   scheduler: () => import('./scheduler.ts'),
+  scale: () => import('./scale.ts'),
   sim: () => import('./sim-speed.ts'),
   store: () => import('./store.ts'),
 };
