@@ -18,9 +18,12 @@ const markdownIn = (folder: string): string[] =>
   readdirSync(join(root, folder))
     .filter((name) => name.endsWith('.md'))
     .map((name) => (folder === '.' ? name : `${folder}/${name}`));
-const pages = [...markdownIn('.'), ...markdownIn('docs'), ...markdownIn('docs/decisions')].map((source) =>
-  readPage(source, readFileSync(join(root, source), 'utf8')),
-);
+const pages = [
+  ...markdownIn('.'),
+  ...markdownIn('docs'),
+  ...markdownIn('docs/layouts'),
+  ...markdownIn('docs/decisions'),
+].map((source) => readPage(source, readFileSync(join(root, source), 'utf8')));
 
 const dead = deadLinks(pages, (path) => existsSync(join(root, path)));
 for (const fault of dead) process.stderr.write(`${fault}\n`);
@@ -60,7 +63,7 @@ function groupsOf(all: readonly DocsPage[]): readonly NavGroup[] {
     const at = readme?.links.findIndex((link) => link === page.source) ?? -1;
     return at < 0 ? Number.MAX_SAFE_INTEGER : at;
   };
-  const guides = all.filter(({ source }) => /^docs\/[^/]+$/.test(source)).sort((a, b) => rank(a) - rank(b));
+  const guides = all.filter(({ source }) => /^docs\/(layouts\/)?[^/]+$/.test(source)).sort((a, b) => rank(a) - rank(b));
   return [
     { title: 'Guides', pages: guides },
     { title: 'Project', pages: all.filter(({ source }) => !source.startsWith('docs/')) },
