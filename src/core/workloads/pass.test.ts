@@ -41,6 +41,19 @@ const input = (changes: Partial<PassInput>): PassInput => ({
   ...changes,
 });
 
+it('removes no more copies that are not available while others leave', () => {
+  const hidden = many(4, { ready: false });
+  const strategyOfOne = { ...strategy, maxSurge: 0, maxUnavailable: 1 };
+  const asked = { wanted: 4, revision: 2, strategy: strategyOfOne };
+  expect(passOf(input({ ...asked, copies: hidden })).remove).toHaveLength(1);
+  const [first, ...others] = hidden;
+  if (!first) throw new Error('there are four');
+  expect(passOf(input({ ...asked, copies: [{ ...first, leaving: true }, ...others] }))).toMatchObject({
+    create: [],
+    remove: [],
+  });
+});
+
 describe('the bounds of an update', () => {
   it.each([
     ['25%', '25%', 4, { surge: 1, unavailable: 1 }],

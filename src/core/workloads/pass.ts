@@ -108,10 +108,11 @@ function rolled(parts: Parts): Step {
   const all = current.length + leaving.length;
   const least = wanted - unavailable;
   const create = Math.max(0, Math.min(wanted + surge - all, wanted - updated.length));
-  // Removing those that are not available costs nothing, and the new ones may need their room.
+  // The new ones may need the room of those that are not available. Copies that leave do not count here: in the next pass they would let one
+  // more go, and one that is only out of sight would be missing when it is back.
   const badOld = old.filter((copy) => !isAvailable(copy));
   const badNew = updated.filter((copy) => !isAvailable(copy)).length;
-  const bad = first(badOld, Math.min(badOld.length, Math.max(0, all - least - badNew)));
+  const bad = first(badOld, Math.min(badOld.length, Math.max(0, current.length - least - badNew)));
   const goodOld = old.filter(isAvailable).toSorted((a, b) => a.revision - b.revision);
   const good = first(goodOld, Math.max(0, Math.min(goodOld.length, available - least)));
   // The wanted number fell meanwhile.
