@@ -47,6 +47,7 @@ export function Table<T>({
   sort,
   onSort,
   selection,
+  minWidth,
 }: {
   readonly label: string;
   readonly columns: readonly Column<T>[];
@@ -56,6 +57,8 @@ export function Table<T>({
   readonly sort?: Sort | undefined;
   readonly onSort?: (column: string) => void;
   readonly selection?: Selection | undefined;
+  /** Below it the table scrolls: `60rem`. */
+  readonly minWidth?: string;
 }): ReactNode {
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
@@ -72,7 +75,9 @@ export function Table<T>({
   const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0];
   const { look } = rows;
   useEffect(() => look?.(first, last), [look, first, last]);
+  const wide = minWidth === undefined ? {} : { minWidth };
   const grid = {
+    ...wide,
     gridTemplateColumns: [...(selection ? [selectWidth] : []), ...columns.map(({ width }) => width)].join(' '),
   };
   return (
@@ -102,7 +107,7 @@ export function Table<T>({
             </div>
           ))}
         </div>
-        <div role="rowgroup" className={classes['body']} style={{ height: virtual.getTotalSize() }}>
+        <div role="rowgroup" className={classes['body']} style={{ ...wide, height: virtual.getTotalSize() }}>
           {items.map(({ index, key, start }) => {
             const row = rows.at(index);
             const place = { ...grid, transform: `translateY(${start}px)`, height: rowPx };

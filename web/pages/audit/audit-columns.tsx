@@ -13,7 +13,7 @@ import { objectText } from './audit-filter.ts';
 export const auditColumns: readonly Column<AuditRecord>[] = [
   {
     name: 'Time',
-    width: '12rem',
+    width: '17rem',
     show: ({ time }) => <span title={visibleText(time)}>{exactTime(Date.parse(time))}</span>,
   },
   {

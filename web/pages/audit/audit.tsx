@@ -45,6 +45,8 @@ export function AuditPage(): ReactNode {
     queryKey: ['audit', since.value, who, object],
     queryFn: ({ signal }) => readAll(filter, signal),
     retry: false,
+    // It may be long: it is read again when it is asked for.
+    refetchOnWindowFocus: false,
   });
   const rows = useMemo(
     () => (log.data?.items ?? []).filter((record) => isShown(record, filter)),
@@ -109,7 +111,13 @@ export function AuditPage(): ReactNode {
           {rows.length === 0 ? (
             <Words>No line of this time matches.</Words>
           ) : (
-            <Table label="Audit log" columns={auditColumns} rows={rows} keyOf={({ seq }) => String(seq)} />
+            <Table
+              label="Audit log"
+              columns={auditColumns}
+              rows={rows}
+              keyOf={({ seq }) => String(seq)}
+              minWidth="76rem"
+            />
           )}
           <Others servers={log.data.servers} />
         </>

@@ -6,7 +6,7 @@ import { visibleText } from '../text.tsx';
 import { LineText } from './line-text.tsx';
 import classes from './log-view.module.css';
 import { type LogTime, logTime } from './log-time.ts';
-import type { RunLog } from './run-log.ts';
+import { isGroupEnd, type RunLog } from './run-log.ts';
 
 const rowPx = 18;
 /** How near to its end a log must be scrolled to be followed. */
@@ -117,7 +117,7 @@ export function LogRows({
               {time === 'off' ? null : (
                 <span className={classes['time']} data-shown={logTime(line.atMs, time, firstMs)} />
               )}
-              {group === undefined ? (
+              {isGroupEnd(line) ? null : group === undefined ? (
                 <LineText line={line} searched={searched} />
               ) : (
                 <button

@@ -88,6 +88,11 @@ export class RunLog {
   }
 }
 
+/** It ends a fold, and says nothing itself. */
+export function isGroupEnd({ text }: LogLine): boolean {
+  return groupEnd.test(text);
+}
+
 export function styledLine({ text, start }: LogLine): AnsiLine {
   return ansiLine(text, start);
 }

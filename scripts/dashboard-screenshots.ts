@@ -1,0 +1,107 @@
+// `node scripts/dashboard-screenshots.ts [NAME...]`: pictures of the pages of the dashboard for the documentation, from a server with pretended
+// guests. Needs /usr/bin/chromium and a built dashboard. Pictures that exist are replaced.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { chromium, type Page } from 'playwright-core';
+import type { JobSpec } from '../src/api/resources/job.ts';
+import type { WorkloadSpec } from '../src/api/resources/workload.ts';
+import { type Fleet, startFleet } from '../test/processes.ts';
+
+const target = fileURLToPath(new URL('../docs/screenshots/', import.meta.url));
+
+/** Page, name of the picture, and what it shows when it is complete. */
+const pictures: readonly (readonly [path: string, name: string, ready: string])[] = [
+  ['/jobs?show=durations', 'jobs', 'Durations by label'],
+  ['/jobs/build-7?tab=log', 'job-log', 'tests passed'],
+  ['/plans?verb=drain&host=h1', 'plan', 'What happens'],
+  ['/audit', 'audit', 'lines'],
+  ['/workloads/shop', 'workload', '1 (present) (stable)'],
+  ['/instances', 'instances', 'web-1'],
+];
+
+const directory = await mkdtemp(join(tmpdir(), 'berth-pictures-'));
+const fleet = await startFleet(directory, { drivers: ['fake'] });
+try {
+  await fill(fleet);
+  await takeAll(fleet);
+} finally {
+  for (const { metadata } of (await fleet.client.list('job')).items) await fleet.client.delete('job', metadata.name);
+  await fleet.stop();
+  await rm(directory, { recursive: true, force: true });
+}
+
+async function fill({ client, ready }: Fleet): Promise<void> {
+  const spec = { image: 'debian-13', cpus: 1, memoryMiB: 64 };
+  await client.create('image', {
+    metadata: { name: 'debian-13' },
+    spec: { source: 'https://images.example/debian-13.qcow2', defaults: { cpus: 1, memoryMiB: 64 } },
+  });
+  for (const name of ['web-1', 'web-2']) await client.create('instance', { metadata: { name }, spec });
+  await client.create('workload', {
+    metadata: { name: 'shop' },
+    spec: { replicas: 2, template: { labels: { app: 'shop' }, spec } } as unknown as Partial<WorkloadSpec>, // the rest has defaults
+  });
+  for (const name of ['web-1', 'web-2']) await ready(name);
+  for (let i = 1; i <= 7; i += 1) {
+    const job: Partial<JobSpec> = { image: 'debian-13', script: scriptOf(i), retries: { max: 0, on: [] } };
+    await client.create('job', { metadata: { name: `build-${i}` }, spec: job });
+  }
+  await Promise.all(Array.from({ length: 7 }, (_, i) => ended(client, `build-${i + 1}`)));
+}
+
+function scriptOf(i: number): string {
+  return [
+    'echo ::group::Fetch',
+    'echo fetched 42 packages',
+    'echo ::endgroup::',
+    'echo ::group::Build',
+    ...['core', 'api', 'server', 'agent'].map((part) => `echo \u001b[36mbuild\u001b[0m ${part} \u001b[32mok\u001b[0m`),
+    `sleep ${(i * 0.3).toFixed(1)}`,
+    'echo ::endgroup::',
+    'echo ::group::Test',
+    'echo \u001b[33mwarning\u001b[0m 1 test was slow >&2',
+    'echo \u001b[1;32m812 tests passed\u001b[0m',
+    i === 4 ? 'exit 1' : 'true',
+  ].join('\n');
+}
+
+async function ended(client: Fleet['client'], name: string): Promise<void> {
+  for await (const _ of client.jobLog(name, { follow: true }));
+}
+
+async function takeAll({ client, url }: Fleet): Promise<void> {
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu'],
+  });
+  try {
+    const page = await browser.newPage({
+      viewport: { width: 1100, height: 700 },
+      reducedMotion: 'reduce',
+      locale: 'en-GB',
+      timezoneId: 'UTC',
+    });
+    const { path } = await client.createSessionLink();
+    await page.goto(`${url}${path}`);
+    await page.getByRole('heading', { name: 'Fleet' }).waitFor();
+    const wanted = process.argv.slice(2);
+    for (const picture of pictures)
+      if (wanted.length === 0 || wanted.includes(picture[1])) await take(page, url, picture);
+  } finally {
+    await browser.close();
+  }
+}
+
+async function take(page: Page, url: string, [path, name, ready]: (typeof pictures)[number]): Promise<void> {
+  await page.goto(`${url}/ui${path}`);
+  await page
+    .getByText(ready)
+    .or(page.getByRole('table', { name: ready }))
+    .first()
+    .waitFor();
+  await page.screenshot({ path: join(target, `dashboard-${name}.png`) });
+  process.stdout.write(`dashboard-${name}.png\n`);
+}
