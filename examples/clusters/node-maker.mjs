@@ -14,7 +14,9 @@ const clusters = {
 /** By id of the spare. A real one asks its cluster, so that a restart forgets nothing. */
 const nodes = new Map();
 
-const server = createServer(async (request, response) => {
+const server = createServer((request, response) => void answerTo(request, response));
+
+async function answerTo(request, response) {
   const answer = (status, body = {}) => {
     response.writeHead(status, { 'content-type': 'application/json' });
     response.end(JSON.stringify(body));
@@ -29,7 +31,7 @@ const server = createServer(async (request, response) => {
   if (request.method === 'GET') return nodes.has(spare) ? answer(200, nodes.get(spare)) : answer(404);
   if (request.method === 'DELETE') return answer(nodes.delete(spare) ? 200 : 404);
   return answer(405);
-});
+}
 
 /** The same spare again gets the same node. */
 function make(asked) {
@@ -38,10 +40,14 @@ function make(asked) {
   const known = nodes.get(asked.spareId);
   if (known !== undefined) return known;
   const node = { name: `${asked.project}-${asked.spareId.slice(-6)}`, host: asked.host };
-  console.log(cluster.join(node));
+  say(cluster.join(node));
   const made = { status: 'done', name: node.name, address: asked.address || '127.0.0.1' };
   nodes.set(asked.spareId, made);
   return made;
 }
 
-server.listen(Number(process.argv[2] ?? 7080), '127.0.0.1', () => console.log(`listens on ${server.address().port}`));
+server.listen(Number(process.argv[2] ?? 7080), '127.0.0.1', () => say(`listens on ${server.address().port}`));
+
+function say(line) {
+  process.stdout.write(`${line}\n`);
+}
