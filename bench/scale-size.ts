@@ -35,9 +35,9 @@ export async function measureSize(backend: Backend, directory: string, emit: Emi
     process.stderr.write(`  ${name}${backend.suffix}: ${median(held).toFixed(0)} MiB\n`);
     return median(held);
   };
-  const base = await heldBy('scale-few', few);
-  const perHost = ((await heldBy('scale-hosts', manyHosts)) - base) / (manyHosts.hosts - few.hosts);
-  const ofInstances = (await heldBy('scale-instances', manyInstances)) - base;
+  const base = await heldBy('scale_few', few);
+  const perHost = ((await heldBy('scale_hosts', manyHosts)) - base) / (manyHosts.hosts - few.hosts);
+  const ofInstances = (await heldBy('scale_instances', manyInstances)) - base;
   const perInstance =
     (ofInstances - perHost * (manyInstances.hosts - few.hosts)) / (manyInstances.instances - few.instances);
   const row = { suite: 'scale', better: 'higher' } as const;

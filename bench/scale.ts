@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Emit } from './row.ts';
+import { measureCpu } from './scale-cpu.ts';
 import { measureSize } from './scale-size.ts';
 import { measureUpgrade } from './scale-upgrade.ts';
 import { buildProduct } from './server-process.ts';
@@ -22,6 +23,7 @@ export async function run(emit: Emit): Promise<void> {
       const backend = await startBackend(name, directory);
       try {
         await measureSize(backend, directory, emit);
+        await measureCpu(backend, directory, emit);
       } finally {
         await backend.stop();
       }
