@@ -29,7 +29,8 @@ export function LogView({
   const [time, setTime] = useState<LogTime>('off');
   const [wanted, setWanted] = useState('');
   const [at, setAt] = useState(0);
-  const [following, setFollowing] = useState(linked === undefined && state === 'reading');
+  /** Its end comes first, also of a log that is complete: it says how a job ended. */
+  const [following, setFollowing] = useState(linked === undefined);
   const searched = useDeferredValue(wanted);
   // oxlint-disable-next-line react/exhaustive-deps -- `version` stands for what is in the log
   const shown = useMemo(() => shownLines(log, closed), [log, closed, version]);
