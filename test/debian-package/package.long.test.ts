@@ -27,7 +27,7 @@ describe('the Debian package', () => {
     const words = ['--allow-root', '--fail-on', 'error,warning', '--tag-display-limit', '0', paths[0] ?? ''];
     const { stdout, status } = spawnSync('lintian', words, { encoding: 'utf8' });
     expect({ stdout, status }).toEqual({ stdout: '', status: 0 });
-  });
+  }, 300_000);
 
   it('has the same bytes when it is built again', () => {
     const [first, second] = paths.map((path) => createHash('sha256').update(readFileSync(path)).digest('hex'));
