@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { createClient } from '../src/api/client/client.ts';
+import { metricsScrapeMs, serverCostRatio } from './dashboard-cost.ts';
 import { type Emit, median, percentile } from './row.ts';
 import { buildProduct, type ServerProcess, startServerProcess } from './server-process.ts';
 import { fillStore, instanceNameOf, projectNameOf } from './store-fleet.ts';
@@ -55,6 +56,15 @@ async function measure({
   const cookies = await entry.cookies();
   await entry.close();
 
+  emit({
+    suite: 'dashboard',
+    name: 'metrics_scrape_ms',
+    value: await metricsScrapeMs(server),
+    unit: 'ms',
+    better: 'lower',
+    goal: 50,
+  });
+
   const views: number[] = [];
   for (let i = 0; i < firstViews; i++) {
     const context = await browser.newContext(); // with an empty cache
@@ -102,6 +112,8 @@ async function measure({
     better: 'higher',
     goal: 55,
   });
+  const ratio = await serverCostRatio({ server, client, context, projects: size.projects });
+  emit({ suite: 'dashboard', name: 'server_cost_ratio', value: ratio, unit: 'x', better: 'lower', goal: 1.2 });
   await context.close();
 }
 
