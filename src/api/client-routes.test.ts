@@ -63,6 +63,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   evacuateHost: ({ evacuateHost }) => evacuateHost('h1'),
   usage: ({ usage }) => usage({ host: 'h1', limit: 1, continue: 'c' }),
   fleetMap: ({ fleetMap }) => fleetMap({ labels: 'zone' }),
+  projectTotals: ({ projectTotals }) => projectTotals({ project: 'p' }),
   projectUsage: ({ projectUsage }) => projectUsage('p'),
   providers: ({ providers }) => providers('h1'),
   explain: ({ explain }) => explain('web-1', { project: 'p', limit: 1, continue: '2' }),

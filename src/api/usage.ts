@@ -41,6 +41,20 @@ export const ProjectUsage = Type.Object(
 );
 export type ProjectUsage = Static<typeof ProjectUsage>;
 
+export const ProjectTotal = Type.Object(
+  {
+    project: Type.String(),
+    instances: Type.Integer(),
+    running: Type.Integer(),
+    pending: Type.Integer(),
+    cpus: Type.Number({ description: 'that its instances claim; shares of CPUs may be fractions' }),
+    memoryMiB: Type.Number(),
+    diskGiB: Type.Number(),
+  },
+  closed,
+);
+export type ProjectTotal = Static<typeof ProjectTotal>;
+
 export const ProviderUsage = Type.Object(
   {
     id: Type.String(),

@@ -32,7 +32,7 @@ import type { Endpoint, ScalePlan, WorkloadRevisionView } from '../routes/worklo
 import type { AskSpec } from '../resources/task.ts';
 import { type ClientOptions, linesOf, parseLine, Requests } from './requests.ts';
 import type { InstanceUsage, InstanceUsageList } from '../guests/guest-usage.ts';
-import type { HostProviders, ProjectUsage, UsagePage } from '../usage.ts';
+import type { HostProviders, ProjectTotal, ProjectUsage, UsagePage } from '../usage.ts';
 
 export {
   type ClientOptions,
@@ -464,6 +464,10 @@ function fleetCalls(json: Json) {
 
     /** All hosts as columns. */
     fleetMap: (query: { labels?: string } = {}): Promise<FleetMap> => json('/v1/fleet-map', { query }),
+
+    /** What the instances of each project claim together; of those that the caller may see. */
+    projectTotals: (query: { project?: string } = {}): Promise<{ readonly items: readonly ProjectTotal[] }> =>
+      json('/v1/project-totals', { query }),
 
     /** The present usage of a project's quota. */
     projectUsage: (project: string): Promise<ProjectUsage> => json(`${pathOf('project', project)}/usage`),

@@ -5,7 +5,7 @@ import { CandidateQuestion, Candidates } from '../candidates.ts';
 import { Capacity, CapacityQuestion } from '../capacity.ts';
 import { FleetMap } from '../lists/fleet-map.ts';
 import { QueueList } from '../queue.ts';
-import { HostProviders, ProjectUsage, UsagePage } from '../usage.ts';
+import { HostProviders, ProjectTotal, ProjectUsage, UsagePage } from '../usage.ts';
 import { queryParameters } from './parameters.ts';
 import { json, needs, route } from './route.ts';
 
@@ -61,6 +61,16 @@ export const capacityRoutes = {
     query: {},
     answers: { 200: json(HostProviders) },
     errors: ['NotFound'],
+  }),
+  projectTotals: route({
+    id: 'listProjectTotals',
+    tag,
+    method: 'GET',
+    path: '/v1/project-totals',
+    access: needs('instance', 'read', 'read-placement'),
+    summary: 'Show what the instances of each project claim together',
+    query: { project: queryParameters.ofProject },
+    answers: { 200: json(Type.Object({ items: Type.Array(ProjectTotal) })) },
   }),
   projectUsage: route({
     id: 'getProjectUsage',

@@ -16,10 +16,16 @@ const instances = [
   testInstance('waits', { status: { phase: 'Pending', host: undefined } }),
 ];
 
+const totals = [
+  { project: 'default', instances: 2, running: 1, pending: 1, cpus: 1, memoryMiB: 1024, diskGiB: 10 },
+  { project: 'ci', instances: 1, running: 1, pending: 0, cpus: 4, memoryMiB: 4096, diskGiB: 10 },
+];
+
 const fleet: Handler = ({ path, query }) => {
   if (path === '/v1/hosts') return page([testHost('h1'), testHost('h2', { spec: { pool: 'ci' } })]);
   if (path === '/v1/instances') return page(instances);
   if (path === '/v1/usage/instances') return { json: { items: [] } };
+  if (path === '/v1/project-totals') return { json: { items: totals } };
   if (path !== '/v1/usage') return undefined;
   // The second host is on a second page.
   return {
@@ -64,7 +70,7 @@ describe('berth top', () => {
     ]);
   });
 
-  it('sums up projects, with numbers for programs', async () => {
+  it('shows the sums of projects, with numbers for programs', async () => {
     const { stdout } = await runBerth(['top', 'projects', '-o', 'json'], { handler: fleet });
     expect(JSON.parse(stdout)).toEqual([
       { project: 'ci', instances: 1, running: 1, pending: 0, cpus: 4, memoryMiB: 4096, diskGiB: 10 },
@@ -76,7 +82,7 @@ describe('berth top', () => {
     const ends = new AbortController();
     let rounds = 0;
     const handler: Handler = (request) => {
-      if (request.path === '/v1/instances' && ++rounds === 2)
+      if (request.path === '/v1/project-totals' && ++rounds === 2)
         return { status: 503, json: { error: { code: 'Unavailable', message: 'it restarts' } } };
       if (rounds === 3) ends.abort();
       return fleet(request);

@@ -104,8 +104,8 @@ const topOf: Readonly<Record<Subject, (client: UserClient, project?: string) => 
     return ranking(rows.sort(byUse), [...instanceColumns, ...(measured ? useColumns : []), ...claimColumns]);
   },
   projects: async (client, project) => {
-    const { items } = await listAll(client, 'instance', project === undefined ? {} : { project });
-    return ranking(projectRows(items).sort(byClaim), projectColumns);
+    const { items } = await client.projectTotals(project === undefined ? {} : { project });
+    return ranking([...items].sort(byClaim), projectColumns);
   },
 };
 
@@ -273,24 +273,6 @@ interface ProjectRow extends Claim {
   readonly instances: number;
   readonly running: number;
   readonly pending: number;
-}
-
-function projectRows(instances: readonly Instance[]): ProjectRow[] {
-  const rows = new Map<string, ProjectRow>();
-  for (const instance of instances) {
-    const { project, phase, cpus, memoryMiB, diskGiB } = instanceRow(instance);
-    const row = rows.get(project);
-    rows.set(project, {
-      project,
-      instances: (row?.instances ?? 0) + 1,
-      running: (row?.running ?? 0) + Number(phase === 'Running'),
-      pending: (row?.pending ?? 0) + Number(phase === 'Pending'),
-      cpus: (row?.cpus ?? 0) + cpus,
-      memoryMiB: (row?.memoryMiB ?? 0) + memoryMiB,
-      diskGiB: (row?.diskGiB ?? 0) + diskGiB,
-    });
-  }
-  return [...rows.values()];
 }
 
 const projectColumns: readonly Column<ProjectRow>[] = [

@@ -268,6 +268,7 @@ const others: Readonly<Record<string, Asks>> = {
   uploadImage: fleet({ params: { name: 'new' }, query: uploaded }),
   listUsage: fleet(),
   getFleetMap: fleet(),
+  listProjectTotals: { ...both((project) => ({ query: { project } })), all: {} },
   listHostProviders: hosts((host) => ({ params: { host } })),
   getProjectUsage: both((project) => ({ params: { project } })),
   getQueue: { ...both((project) => ({ query: { project } })), all: {} },

@@ -4,13 +4,15 @@ import { assertMay } from '../../../core/access/may.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { capacityRoutes as routes } from '../../../api/routes/capacity.ts';
 import { chargedTo } from '../../../core/queue/quotas.ts';
+import { rightsOf } from '../../../core/access/rights-of.ts';
+import { projectTotals } from '../../../core/scheduler/project-totals.ts';
 import { fleetMapOf } from '../../../core/scheduler/fleet-map.ts';
 import { providersOf, usageOf } from '../../../core/scheduler/usage.ts';
 import { epochOf } from '../../../core/state/cluster-state.ts';
 import { keys } from '../../../core/state/keys.ts';
 import type { Decider } from '../../decide.ts';
 import { bind } from './bind.ts';
-import { knowsNames } from './visible.ts';
+import { knowsNames, visibleKeys } from './visible.ts';
 import type { Route } from '../route.ts';
 
 const labelsMax = 8;
@@ -33,6 +35,14 @@ export function usageRoutes({ cache }: Decider): Route[] {
       const { revision } = cache;
       const hosts = [...cache.listCommitted('host')].map(({ value }) => value);
       return { status: 200, json: { revision, epoch: epochOf(cache), ...fleetMapOf(cache, { hosts, labels }) } };
+    }),
+    bind(routes.projectTotals, ({ query: { project } }, { caller: { principal } }) => {
+      const known = visibleKeys(principal, 'instance', cache, project);
+      const rights = rightsOf(principal, cache);
+      const knows = (of: string): boolean =>
+        (project === undefined || of === project) &&
+        (known === 'all' || (!rights.isShare && known(`instances/${of}/`))); // a share is of one instance, not of a sum
+      return { status: 200, json: { items: [...projectTotals(cache)].filter((total) => knows(total.project)) } };
     }),
     bind(routes.projectUsage, ({ params: { project } }, { caller }) => {
       assertMay(cache, caller.principal, { verb: 'read', resource: 'project', project });

@@ -23,7 +23,11 @@ afterAll(() => server.close());
 
 /** What the tests look at. */
 interface Seen {
-  readonly items?: readonly { readonly metadata: { readonly name: string } }[];
+  readonly items?: readonly {
+    readonly metadata: { readonly name: string };
+    readonly project?: string;
+    readonly instances?: number;
+  }[];
   readonly total?: number;
   readonly error?: { readonly field?: string };
 }
@@ -81,6 +85,19 @@ it('shows the fleet as columns, to those who may read hosts', async () => {
   });
   expect((await get('/v1/fleet-map', viewer)).status).toBe(403);
   expect((await get('/v1/fleet-map?labels=a,b,c,d,e,f,g,h,i')).json.error?.field).toBe('labels');
+});
+
+it('shows the sums of the projects that the reader may see', async () => {
+  const sums = async (token?: string): Promise<unknown> => {
+    const { json } = await get('/v1/project-totals', token);
+    return (json.items ?? []).map(({ project, instances }) => [project, instances]);
+  };
+  expect(await sums()).toEqual([
+    ['ours', 3],
+    ['theirs', 1],
+  ]);
+  expect(await sums(viewer)).toEqual([['ours', 3]]);
+  expect((await get('/v1/project-totals?project=theirs', viewer)).status).toBe(403);
 });
 
 describe('one watch of several kinds', () => {
