@@ -52,7 +52,8 @@ class OutsideChecker implements Checker {
       return `instance ${after.metadata.name} was bound to ${after.status.host}, a host of another system`;
     if (after?.kind !== 'allocation' || !this.#isOutside(after.host)) return undefined;
     const { consumer, host } = after;
-    return consumer.kind === 'task'
+    // A client of the Placement API holds room there as a task does: nothing of ours starts.
+    return consumer.kind === 'task' || consumer.kind === 'outside'
       ? this.#faultOfRoom(host)
       : `${consumer.kind ?? 'instance'} ${consumer.id} holds room on ${host}`;
   }
