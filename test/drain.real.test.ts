@@ -21,7 +21,8 @@ beforeAll(async () => {
     const config = join(directory, `${name}.yaml`);
     const token = hostTokenOf(secret, name, 0);
     const dataDirectory = join(directory, name);
-    const settings = { serverUrl: fleet.url, token, hostName: name, dataDirectory, drivers: ['fake'] };
+    const machineId = name.slice(1).repeat(32); // with all of this machine, as if it had one of its own
+    const settings = { serverUrl: fleet.url, token, hostName: name, dataDirectory, machineId, drivers: ['fake'] };
     await writeFile(config, JSON.stringify(settings), { mode: 0o600 });
     agents.push(await startBerth(['agent', '--config', config], /registered/));
   }

@@ -138,6 +138,7 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
           serverUrl: url,
           insecureHttp: true,
           hostName,
+          machineId: String(i + 1).repeat(32), // as if each had a machine of its own
           address: addresses[i],
           token: hostTokenOf(secret, hostName, 0),
         },

@@ -30,6 +30,7 @@ beforeAll(async () => {
     serverUrl: fleet.url,
     token,
     hostName: 'h2',
+    machineId: '2'.repeat(32), // another machine
     dataDirectory: join(directory, 'h2'),
     drivers: ['fake'],
     moveAddress: 'off',

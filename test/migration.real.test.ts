@@ -31,6 +31,7 @@ beforeAll(async () => {
       serverUrl: fleet.url,
       token: hostTokenOf(secret, 'h2', 0),
       hostName: 'h2',
+      machineId: '2'.repeat(32), // another machine
       dataDirectory: join(directory, 'h2'),
     },
     ...{ drivers: ['qemu'], moveAddress: '127.0.0.1', imageRoots: [directory, imageDirectory] },
