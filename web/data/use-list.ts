@@ -6,11 +6,7 @@ import { liveList, type Seen } from './live-list.ts';
 import { LiveOne, type Named, type SeenOne } from './live-one.ts';
 import { RowWindow, type Rows } from './row-window.ts';
 
-/**
- * All of a kind: for kinds of which there are few.
- *
- * @public
- */
+/** All of a kind, for an order that only the whole has. */
 export function useList<K extends Kind>(kind: K): Seen<ResourceByKind[K]> & { retry(): void } {
   const list = liveList(kind);
   const seen = useSyncExternalStore(list.followed.follow, list.seen);

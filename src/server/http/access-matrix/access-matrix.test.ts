@@ -148,7 +148,8 @@ function cellOf({ status, text }: Outcome, { method, path }: RouteDefinition): s
 const kindsOfFleet = /\/(hosts|images|sizes|pools|roles|dead-letters|login|join-tokens|usage)$/;
 
 function namesOf(side: string): RegExp {
-  return new RegExp(`${side}-|"name":"${side}"`);
+  // Sums of projects are named by their project alone.
+  return new RegExp(`${side}-|"name":"${side}"|^{"items":\\[{"project"(:.*"project")?:"${side}"`);
 }
 
 /** What may not be in an answer to somebody who has a role in our project only, or in none. */
