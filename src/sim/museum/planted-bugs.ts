@@ -382,8 +382,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'a watcher is not told of a deletion: etcd #19179',
     invariant: 6,
     file: 'server/http/watch-lines.ts',
-    find: 'else lines.text(deleteLine(event));',
-    replace: 'else if (event.revision % 4 > 0) lines.text(deleteLine(event));',
+    find: 'else lines.text(deleteLine(event, named));',
+    replace: 'else if (event.revision % 4 > 0) lines.text(deleteLine(event, named));',
   },
   {
     name: 'compaction-swallowed',
