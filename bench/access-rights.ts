@@ -1,4 +1,4 @@
-// Rows `auth_overhead_pct`, `auth_overhead_cpu_pct` and `list_filtered_ratio`: what it costs that each request and each list is of somebody who may see and do a part
+// Rows `auth_overhead_pct`, `auth_overhead_cpu_pct` and `list_filtered_ratio`: what it costs that the caller of each request and each list may see and do only a part
 // only. One server, with 100 projects and 1,000 bindings.
 
 import { join } from 'node:path';

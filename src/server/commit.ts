@@ -22,7 +22,7 @@ export type CommitOutcome =
 /** Writes down who asked for Plans, in the commit that makes these durable. */
 export interface AuthorNotes {
   noteFor(authors: readonly PlanAuthor[]): Write;
-  /** The commit is durable; nobody has been told of it. */
+  /** The commit is durable, and no caller knows yet. */
   committed(authors: readonly PlanAuthor[], revision: number): void;
   /** The commit did not happen. */
   dropped(authors: readonly PlanAuthor[]): void;

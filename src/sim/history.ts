@@ -123,7 +123,7 @@ export function createHistory(): History {
 }
 
 /** What is written even at rest. */
-/** No agent is told of it. */
+/** Agents do not hear of it. */
 function roomOnly({ consumer }: Allocation): boolean {
   return consumer.kind === 'task' || consumer.kind === 'outside';
 }

@@ -189,7 +189,7 @@ export interface GuestLiveMigration {
   received(instanceId: string, signal: AbortSignal): Promise<void>;
   /**
    * On the source: resolves when everything was sent. From then on the guest stands still, is shown `handedOver`, and runs again only by
-   * `takeBack`. When it throws, the guest runs on; or it is shown `handedOver`, where nobody can tell what has arrived.
+   * `takeBack`. When it throws, the guest runs on; or it is shown `handedOver`, where it is not known what has arrived.
    */
   send(instanceId: string, call: LiveSend, signal: AbortSignal): Promise<void>;
   /** On the source: whether everything was sent by this move, and the guest stands still for it. */

@@ -1,4 +1,4 @@
-// Lets a guest run on whose memory was sent to another host in vain. Only when the control plane has ended the move: until then it may run there.
+// Lets a guest run on after a live move that failed. Only when the control plane has ended the move: until then it may run on the other host.
 
 import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
 import { describeError } from '../../../base/log.ts';

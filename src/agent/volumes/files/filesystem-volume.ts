@@ -176,7 +176,7 @@ async function setSize(path: string, sizeBytes: number): Promise<void> {
   }
 }
 
-/** Mounts it anew, so that it is mounted as is asked now. Throws an `Error` with what the tool said. */
+/** Mounts it again, with the options that are asked for now. Throws an `Error` with what the tool said. */
 export async function mountVolume(
   clock: Clock,
   folder: string,
