@@ -1,5 +1,5 @@
-// Rows `auth_overhead_pct`, `auth_overhead_cpu_pct` and `list_filtered_ratio`: what it costs that the caller of each request and each list may see and do only a part
-// only. One server, with 100 projects and 1,000 bindings.
+// Rows `auth_overhead_pct`, `auth_overhead_cpu_pct` and `list_filtered_ratio`: what it costs that the caller of each request and each list may
+// see and do a part only. One server, with 100 projects and 1,000 bindings.
 
 import { join } from 'node:path';
 import { createClient } from '../src/api/client/client.ts';

@@ -58,6 +58,19 @@ const ownPath = Type.String({
   description: 'the page of the dashboard that is shown afterwards',
 });
 
+/** Of a route that ends a login. */
+const loginErrors = [
+  'InvalidRequest',
+  'Unauthenticated',
+  'Forbidden',
+  'NotFound',
+  'PayloadTooLarge',
+  'UnsupportedMediaType',
+  'TooManyRequests',
+  'Unavailable',
+  'StoreFull',
+] as const;
+
 /** A login in a browser that ends with a session: docs/login.md. */
 export const browserLoginRoutes = {
   begin: route({
@@ -100,17 +113,7 @@ export const browserLoginRoutes = {
     ),
     bodyBytesMax: 16_384,
     answers: { 200: json(Type.Object({ expiresAtMs: Type.Integer(), returnTo: ownPath }, closed)) },
-    errors: [
-      'InvalidRequest',
-      'Unauthenticated',
-      'Forbidden',
-      'NotFound',
-      'PayloadTooLarge',
-      'UnsupportedMediaType',
-      'TooManyRequests',
-      'Unavailable',
-      'StoreFull',
-    ],
+    errors: loginErrors,
   }),
 } as const;
 
@@ -142,16 +145,6 @@ export const loginRoutes = {
     bodyDescription: 'idToken or code',
     bodyBytesMax: 32_768,
     answers: { 200: json(LoggedIn) },
-    errors: [
-      'InvalidRequest',
-      'Unauthenticated',
-      'Forbidden',
-      'NotFound',
-      'PayloadTooLarge',
-      'UnsupportedMediaType',
-      'TooManyRequests',
-      'Unavailable',
-      'StoreFull',
-    ],
+    errors: loginErrors,
   }),
 } as const;
