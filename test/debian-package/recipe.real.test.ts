@@ -109,7 +109,7 @@ describe.skipIf(reason !== undefined)(`the Debian package${reason ? ` (${reason}
     expect(await run('cat /etc/berth/agent.yaml')).toContain('drivers: [fake]');
     expect(await run('cat /etc/berth/agent.yaml.dpkg-dist')).toContain('drivers: [qemu]');
     await expect.poll(() => run('berth host ls')).toMatch(/^debian +Ready/m);
-    expect(await run('berth ps')).toMatch(/^hello +Running/m);
+    await expect.poll(() => run('berth ps'), { timeout: 30_000 }).toMatch(/^hello +Running/m);
   });
 
   it('is removed and purged, and keeps what it did not bring', async () => {

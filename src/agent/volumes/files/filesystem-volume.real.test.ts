@@ -1,6 +1,9 @@
 // Volumes with a file system on the disk of this host: made, copied, grown, mounted and removed with the real tools.
 
-import { open, readdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { mkdir, open, readdir, readFile, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { system, systemClock } from '../../../base/system.ts';
@@ -68,6 +71,30 @@ describe.skipIf(!isRoot)(`volumes with a file system${isRoot ? '' : ' (only root
     await held.close();
     await files.remove(id);
     expect(await readdir(host.directory)).toEqual([]);
+  });
+
+  it('are not changed while another mount namespace has them, and have then what was written there', async () => {
+    await mount();
+    const seen = join(dirname(host.directory), 'seen'); // as a container has it
+    await mkdir(seen);
+    const line = 'mount --bind "$1" "$2"; echo ready; read -r go; echo late > "$2/a"; echo written; read -r go';
+    const words = ['--mount', '--propagation', 'private', 'sh', '-c', line, 'sh', at(''), seen];
+    const other = spawn('unshare', words, { stdio: ['pipe', 'pipe', 'inherit'] });
+    const lines = createInterface(other.stdout)[Symbol.asyncIterator]();
+    expect((await lines.next()).value).toBe('ready');
+    await expect(unmountVolume(systemClock, folder)).rejects.toThrow('another mount namespace');
+    other.stdin.write('\n');
+    expect((await lines.next()).value).toBe('written');
+    await expect(files.snapshot(id, 'make', 'first')).rejects.toMatchObject({ code: 'InUse' });
+    const ended = once(other, 'exit');
+    other.stdin.end('\n');
+    await ended;
+    await files.snapshot(id, 'make', 'first');
+    const source = { volumeId: id, snapshot: 'first' };
+    await files.make({ volumeId: copy, sizeBytes: 16 * mebibyte, format: 'filesystem', source }, never);
+    await mount(copy);
+    expect(await readFile(at('a', copy), 'utf8')).toBe('late\n');
+    await files.remove(copy);
   });
 
   it('are read-only where that is asked for', async () => {

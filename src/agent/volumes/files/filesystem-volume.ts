@@ -4,7 +4,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, readFile, realpath, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../../../base/clock.ts';
+import { type Clock, sleep } from '../../../base/clock.ts';
 import { runTool } from '../../host/run-tool.ts';
 import { sync } from '../../host/sync.ts';
 import { type NewVolume, VolumeError, type VolumeLook } from './volume-files.ts';
@@ -182,7 +182,9 @@ export async function mountVolume(
   folder: string,
   { readOnly }: { readonly readOnly: boolean },
 ): Promise<void> {
-  await unmountVolume(clock, folder);
+  await unmountHere(clock, folder);
+  // Where it is still mounted elsewhere, `mount` takes the loop device that there is, and so the same file system.
+  await detached(clock, folder);
   const at = join(folder, mountFolder);
   await mkdir(at, { recursive: true, mode: 0o700 });
   const options = `loop,nosuid,nodev${readOnly ? ',ro' : ''}`;
@@ -193,14 +195,42 @@ export async function mountVolume(
   if (!readOnly) await sync(at, (file) => file.chmod(0o700));
 }
 
-/** Harmless when it is not mounted. Throws an `Error` when files of it are open. */
+/**
+ * Its file has all that was written to it, and no file system is open on it. Harmless when it is not mounted. Throws an `Error` when files
+ * of it are open, or when it is mounted in another mount namespace, as that of a container which ends.
+ */
 export async function unmountVolume(clock: Clock, folder: string): Promise<void> {
+  await unmountHere(clock, folder);
+  if (!(await detached(clock, folder)))
+    throw new Error(
+      `${join(folder, filesystemFile)} is still mounted in another mount namespace: something that began before runs on`,
+    );
+}
+
+/** In the mount namespace of the agent. */
+async function unmountHere(clock: Clock, folder: string): Promise<void> {
   const at = join(folder, mountFolder);
   while (await isMounted(at)) {
     const result = await runTool(clock, { program: 'umount', arguments: [at], timeoutMs: shortTimeoutMs });
     if (!result.ok) throw new Error(`cannot unmount ${at}: ${result.output}`);
   }
   await rmdir(at).catch(() => {}); // it is not there
+}
+
+const detachesWithinMs = 3_000;
+const detachPollMs = 20;
+
+/** Whether the last mount of it has ended, wherever it was: then its loop device is gone, and the kernel has no event for that. */
+async function detached(clock: Clock, folder: string): Promise<boolean> {
+  const call = { program: 'losetup', arguments: ['-j', join(folder, filesystemFile)], timeoutMs: shortTimeoutMs };
+  const endMs = clock.monotonicMs() + detachesWithinMs;
+  for (;;) {
+    const result = await runTool(clock, call);
+    if (!result.ok) throw new Error(`cannot see whether ${folder} is mounted: ${result.output}`);
+    if (result.output.trim() === '') return true;
+    if (clock.monotonicMs() > endMs) return false;
+    await sleep(clock, detachPollMs);
+  }
 }
 
 async function isMounted(path: string): Promise<boolean> {
