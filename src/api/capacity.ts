@@ -11,6 +11,12 @@ export const CapacityQuestion = Type.Object(
     project: Type.Optional(Name),
     labels: Labels,
     spec: Type.Optional(Type.Object({ ...AskSpec.properties }, { ...closed, description: 'absent: every size' })),
+    maxAgeMs: Type.Integer({
+      minimum: 0,
+      maximum: 600_000,
+      default: 0,
+      description: 'without a spec: an answer that was made so long ago will do, for pages that many people have open',
+    }),
     losses: Type.Integer({
       minimum: 0,
       maximum: 2,

@@ -248,8 +248,9 @@ function placementCalls(json: Json) {
     queue: (query: { project?: string; limit?: number } = {}): Promise<QueueList> => json('/v1/queue', { query }),
 
     /** How many more requests like this fit, or of every size; `losses`: check whether the fleet survives the loss of this many hosts. */
-    capacity: (question: Partial<Asking> & { readonly losses?: number } = {}): Promise<Capacity> =>
-      json('/v1/capacity', { method: 'POST', body: question, repeatable: true }),
+    capacity: (
+      question: Partial<Asking> & { readonly losses?: number; readonly maxAgeMs?: number } = {},
+    ): Promise<Capacity> => json('/v1/capacity', { method: 'POST', body: question, repeatable: true }),
 
     /** `limit`: how many hosts are listed; default 20. */
     /** The plan, or with `apply` the move that begins. */

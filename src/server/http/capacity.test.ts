@@ -40,6 +40,16 @@ describe('capacity', () => {
     ]);
   });
 
+  it('is as of a while ago for those to whom that will do, and of now for others', async () => {
+    const more = async (question?: object) => (await server.client.capacity(question)).sizes[0]?.more;
+    expect(await more({ maxAgeMs: 60_000 })).toBe(2);
+    await server.client.create('task', { metadata: { name: 'more' }, spec: { cpus: 2, memoryMiB: 64, ttlMs: 60_000 } });
+    await expect.poll(async () => more()).toBe(1);
+    await server.client.delete('task', 'more');
+    expect(await more({ maxAgeMs: 60_000 })).toBe(1);
+    await expect.poll(async () => more()).toBe(2);
+  });
+
   it('refuses what it does not know', async () => {
     await expect(server.client.json('/v1/capacity?loss=1')).rejects.toMatchObject({ field: 'loss' });
     await expect(server.client.json('/v1/capacity?losses=3')).rejects.toMatchObject({ field: 'losses' });

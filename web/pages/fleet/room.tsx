@@ -13,7 +13,7 @@ import { fitsText, lossText } from './room-text.ts';
 /** It is a question about every host and every size. */
 const everyMs = 30_000;
 
-const capacity = polled(everyMs, () => client.capacity({ losses: 1 }));
+const capacity = polled(everyMs, () => client.capacity({ losses: 1, maxAgeMs: everyMs }));
 
 export function Room(): ReactNode {
   const may = useMay('read-placement', 'instance');
