@@ -18,6 +18,11 @@ export class RecentCapacity {
     this.#make = make;
   }
 
+  /** What it was about has changed. */
+  forget(): void {
+    this.#last.clear();
+  }
+
   /** As of no more than `maxAgeMs` ago; one that is being made counts from its beginning. */
   of(losses: number, maxAgeMs: number): Promise<Capacity> {
     const nowMs = this.#clock.monotonicMs();

@@ -18,6 +18,11 @@ export function capacityRoutes({ cache, clock }: Decider): Route[] {
   const make = (asked: Asked | null, losses: number): Promise<Capacity> =>
     inSlices(clock, capacityInSteps(cache, { asked: asked && requestFor(cache, asked), losses }));
   const recent = new RecentCapacity(clock, (losses) => make(null, losses));
+  cache.follow({
+    apply({ kind }) {
+      if (kind === 'size' || kind === 'host' || kind === 'pool') recent.forget();
+    },
+  });
   const answer = async (
     principal: Principal,
     asked: Asked | null,
