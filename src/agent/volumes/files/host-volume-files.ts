@@ -139,9 +139,9 @@ class HostVolumeFiles implements VolumeFiles {
     const what = `remove volume ${volumeId}`;
     return this.#asVolumeError(what, async () => {
       const before = await this.look(volumeId);
-      await this.#filesystem(volumeId).release(`cannot ${what}`);
       if (before.found === 'volume' && !isFilesystem(before))
         await this.#qemuImg.assertUnused(`cannot ${what}`, `${volumeId}/${diskFile}`);
+      else await this.#filesystem(volumeId).release(`cannot ${what}`); // what is damaged may be mounted
       await rm(this.#folderOf(volumeId), { recursive: true, force: true });
       if (before.found !== 'nothing') await sync(this.#directory);
     });
