@@ -187,7 +187,7 @@ describe('berth run', () => {
 
   it('sends what the flags say and prints the name', async () => {
     const words =
-      'run tiny --name web -s small -c 2 -m 1GiB -d 10GiB --pool ci --host-label zone=a --driver qemu -p 8080:80 -p 53/udp -l tier=web --restart-policy OnFailure --exclusive --profile distribute-load --idempotency-key k1 --user-data -';
+      'run tiny --name web -s small -c 2 -m 1GiB -d 10GiB --pool ci --host-label zone=a --driver qemu -p 8080:80 -p 53/udp -l tier=web --restart on-failure --exclusive --profile distribute-load --idempotency-key k1 --user-data -';
     const { stdout, requests, exitCode } = await runBerth(words.split(' '), {
       handler: create,
       stdin: '#!/bin/sh\necho hi\n',
@@ -952,7 +952,7 @@ describe('berth complete', () => {
   it('knows the drivers', async () =>
     expect(await offered('run', 'tiny', '--driver', '')).toEqual(expect.arrayContaining(['qemu', 'zones'])));
   it('knows the words that a description spells out', async () =>
-    expect(await offered('run', 'tiny', '--restart-policy', '')).toEqual(['Never', 'OnFailure', 'Always']));
+    expect(await offered('run', 'tiny', '--restart', '')).toEqual(['never', 'on-failure', 'always']));
   it('knows the causes of retries', async () =>
     expect(await offered('job', 'run', '--retry-on', '')).toEqual(['infrastructure', 'failure']));
   it('knows the words that an option may be', async () =>
@@ -970,7 +970,6 @@ describe('berth complete', () => {
     expect(await offered('run', '--res')).toEqual([
       '--resource',
       '--restart',
-      '--restart-policy',
       '--restart-delay',
       '--restart-delay-max',
       '--restart-limit',

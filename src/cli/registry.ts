@@ -156,13 +156,13 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'extend',
     group: daily,
-    summary: 'Give an instance that expires more time',
+    summary: 'Extend the time until an instance expires',
     load: async () => (await import('./instances/extend.ts')).extendCommand,
   },
   {
     name: 'resize',
     group: daily,
-    summary: 'Give an instance other CPUs, memory or a larger disk',
+    summary: 'Change the CPUs, the memory or the disk of an instance',
     load: async () => (await import('./instances/resize.ts')).resizeCommand,
   },
   {
@@ -180,7 +180,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'unprotect',
     group: daily,
-    summary: 'Let protected instances be deleted again',
+    summary: 'Allow deletion of protected instances again',
     load: async () => (await import('./instances/protect.ts')).unprotectCommand,
   },
   {
@@ -192,7 +192,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'apply',
     group: fleet,
-    summary: 'Make resources what files say',
+    summary: 'Create and change resources to match files',
     load: async () => (await import('./apply/apply.ts')).applyCommand,
   },
   {
@@ -216,7 +216,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'enqueue',
     group: jobs,
-    summary: 'Ask for a job that runs a file of a repository, over the broker or the API',
+    summary: 'Request a job that runs a file of a repository, through the broker or the API',
     load: async () => (await import('./jobs/enqueue.ts')).enqueueCommand,
   },
   {
@@ -228,7 +228,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'debug',
     group: fleet,
-    summary: 'Collect what helps to find a fault',
+    summary: 'Collect information for troubleshooting',
     load: async () => (await import('./debug/bundle.ts')).debugCommand,
   },
   {
@@ -252,7 +252,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'ledger',
     group: fleet,
-    summary: 'Show who holds how much of what, other systems included',
+    summary: 'Show who holds which resources, including other systems',
     load: async () => (await import('./fleet/ledger.ts')).ledgerCommand,
   },
   {
@@ -342,19 +342,19 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'workload',
     group: daily,
-    summary: 'Keep any number of equal instances, and update them',
+    summary: 'Workloads: identical instances, kept running and updated',
     load: async () => (await import('./workloads/workload.ts')).workloadCommand,
   },
   {
     name: 'warm-pool',
     group: daily,
-    summary: 'Keep guests booted ahead, to be claimed at once',
+    summary: 'Warm pools: guests booted ahead, ready to be claimed',
     load: async () => (await import('./workloads/warm-pool.ts')).warmPoolCommand,
   },
   {
     name: 'spare',
     group: fleet,
-    summary: 'Prepare machines ahead, and hold them',
+    summary: 'Spares: machines prepared ahead and held until they are needed',
     load: async () => (await import('./fleet/spare.ts')).spareCommand,
   },
   {
@@ -402,7 +402,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'whoami',
     group: access,
-    summary: 'Show who the server takes you for, and your roles',
+    summary: 'Show your identity and your roles',
     load: async () => (await import('./access/whoami.ts')).whoAmICommand,
   },
   {

@@ -16,7 +16,7 @@ const advice = {
 
 export function agentJoinCommand(cli: Cli): Command {
   return withAgentOptions(new Command('join'))
-    .description('Make this machine a host of a fleet, then run its agent')
+    .description('Join this machine to a fleet as a host, then run its agent')
     .argument('<url>', 'of a server, https:')
     .argument('<token>', 'what "berth host join-token create" printed; @FILE reads it from a file')
     .option('--no-run', 'join only; "berth agent" then runs with what was written to the data directory')

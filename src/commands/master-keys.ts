@@ -47,7 +47,7 @@ interface RotateFlags {
 
 export function rotateKeyCommand(cli: Cli): Command {
   return new Command('rotate-key')
-    .description('Put a new master key first in the key file of a server; a running server takes it within seconds')
+    .description('Add a new master key at the top of the key file; a running server uses it within seconds')
     .option('--data-dir <directory>', `of the server, whose master.key is meant; default: ${usualDirectory}`)
     .option('--master-key-file <file>', 'the file of masterKeyFile instead')
     .action(async (_: RotateFlags, command: Command) => {

@@ -24,7 +24,7 @@ interface Flags {
 
 export function rotateAdminCommand(cli: Cli): Command {
   return new Command('rotate-admin')
-    .description('Replace the admin token (operator.token); the old one opens nothing from then on, on all servers')
+    .description('Replace the admin token (operator.token); all servers refuse the old one from then on')
     .option('--data-dir <directory>', `of a server on this machine; default: ${usualDirectory}`)
     .option('--store <url>', 'of that server; default: sqlite:<data-dir>/berth.db')
     .addHelpText(

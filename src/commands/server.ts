@@ -60,7 +60,7 @@ export function serverCommand(cli: Cli): Command {
     .option('--tls-key <file>', 'PEM file; private key of the certificate')
     .option('--tls', "serve HTTPS with a certificate of the fleet's own authority; default: beyond loopback")
     .option('--tls-name <name>', 'further name or address for that certificate; may be repeated', collect, [])
-    .option('--insecure-http', 'serve plain HTTP to other machines: they can read every token')
+    .option('--insecure-http', 'serve plain HTTP to other machines, where tokens can be read')
     .addOption(new Option('--insecure', 'the older name of --insecure-http').hideHelp())
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
     .option('--log-format <format>', 'auto, text or json; default: auto, which is text on a terminal and else JSON');

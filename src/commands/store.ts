@@ -23,7 +23,7 @@ export function storeCommand(cli: Cli): Command {
 
 function checkCommand(cli: Cli): Command {
   return new Command('check')
-    .description('Read all of a store and report what is wrong with it')
+    .description('Read a whole store and report damage')
     .argument('<url>', 'sqlite:PATH (with its server stopped), postgres://... or etcd://...')
     .option('--json', 'as JSON')
     .action(async (url: string, { json }: { json?: true }) => {

@@ -17,13 +17,13 @@ export const DrainOptions = Type.Object(
       default: 3_600_000,
       minimum: 1_000,
       maximum: 30 * 86_400_000,
-      description: 'when the drain ends, whatever has left',
+      description: 'end the drain after this time, even if instances remain',
     }),
     atDeadline: Type.Enum(['leave', 'stop'], {
       default: 'leave',
       description: 'what happens then to instances that still run here',
     }),
-    thenOpen: Type.Optional(Type.Boolean({ description: 'open the host again when the drain ends' })),
+    thenOpen: Type.Optional(Type.Boolean({ description: 'resume the host when the drain ends' })),
   },
   closed,
 );

@@ -130,7 +130,7 @@ export const InstanceSpec = Type.Object(
     gang: Type.Optional(Gang),
     exclusive: Type.Boolean({
       default: false,
-      description: 'start no second copy while the first may still run',
+      description: 'start no second copy while the first may still be running',
     }),
     onHostLoss: Type.Optional(
       Type.Unsafe<OnHostLoss>({ ...OnHostLoss, description: `once its host is down: ${onHostLossHelp}` }),

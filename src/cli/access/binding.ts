@@ -113,7 +113,7 @@ function ofProvider(flag: string, text: string): { readonly provider: string; re
 
 function rmCommand(cli: Cli): Command {
   return new Command('rm')
-    .description('Remove bindings: what they gave is gone at once')
+    .description('Remove bindings; the permissions end at once')
     .argument('<binding...>')
     .action(async (names: readonly string[], _options: unknown, command: Command) => {
       const { client } = await openSession(cli, command);

@@ -12,7 +12,7 @@ import { openBrowser } from './login/open-browser.ts';
 
 export function dashboardCommand(cli: Cli): Command {
   return new Command('dashboard')
-    .description('Print a link that opens the dashboard, once, within ten minutes')
+    .description('Print a link that opens the dashboard; it works once, within ten minutes')
     .option('--open', 'open it in the browser of this machine, too')
     .addOption(outputOption('value'))
     .action(async ({ output, open }: { output: Format; open?: true }, command: Command) => {

@@ -153,7 +153,7 @@ function setCommand(cli: Cli): Command {
 
 function rmCommand(cli: Cli): Command {
   return new Command('rm')
-    .description('Remove roles that no binding and no token gives')
+    .description('Remove roles that no binding and no token uses')
     .argument('<role...>')
     .action(async (names: readonly string[], _options: unknown, command: Command) => {
       const { client } = await openSession(cli, command);

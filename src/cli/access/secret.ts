@@ -134,7 +134,7 @@ function rmCommand(cli: Cli): Command {
   return new Command('rm')
     .description('Remove secrets that nothing uses')
     .argument('<secret...>')
-    .option('--force', 'even if an instance or a job uses it, which then cannot be created again')
+    .option('--force', 'even if an instance or a job uses it and then cannot be created again')
     .action(async (names: readonly string[], { force = false }: { force?: boolean }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const failures = await forEachName(cli, names, async (name) => {

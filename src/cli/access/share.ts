@@ -66,7 +66,7 @@ Examples:
     })
     .addCommand(lsCommand(cli))
     .addCommand(extendCommand(cli))
-    .addCommand(revokeCommand(cli).description('Revoke shares: what they have open is closed'));
+    .addCommand(revokeCommand(cli).description('Revoke shares and close their open connections'));
 }
 
 function lsCommand(cli: Cli): Command {
@@ -97,7 +97,7 @@ function lsCommand(cli: Cli): Command {
 
 function extendCommand(cli: Cli): Command {
   return new Command('extend')
-    .description('Give a share another end, counted from now')
+    .description('Change when a share expires, counted from now')
     .argument('<share>')
     .option('--expires <duration>', '2h, 30m, 1d', '2h')
     .action(async (name: string, _options: unknown, command: Command) => {

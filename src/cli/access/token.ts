@@ -94,8 +94,8 @@ interface CreateOptions {
 
 function createCommand(cli: Cli): Command {
   return new Command('create')
-    .description('Create a token; its text is printed once, and nowhere kept')
-    .requiredOption('--name <name>', 'by which it is listed and revoked')
+    .description('Create a join token; it is shown only once')
+    .requiredOption('--name <name>', 'name for listing and revoking it')
     .option('--role <role>', 'what it permits: "berth role ls"; absent: only what bindings give it')
     .option('--for-project <project>', 'where the role applies; absent: in the whole fleet')
     .option('--expires <duration>', '30d, 12h, or "never" (fleet administrators only); default: 90d')
@@ -152,7 +152,7 @@ export function lifetimeOf(expires: string | undefined): Extension {
 
 function extendCommand(cli: Cli): Command {
   return new Command('extend')
-    .description('Give a token another end, counted from now')
+    .description('Change when a token expires, counted from now')
     .argument('<token>')
     .option('--expires <duration>', '30d, 12h, or "never"; default: 90d')
     .action(async (name: string, { expires }: { expires?: string }, command: Command) => {
@@ -165,7 +165,7 @@ function extendCommand(cli: Cli): Command {
 
 export function revokeCommand(cli: Cli): Command {
   return new Command('revoke')
-    .description('Revoke tokens: they open nothing from then on, and what they have open is closed')
+    .description('Revoke tokens and close their open connections')
     .argument('<token...>')
     .action(async (names: readonly string[], _options: unknown, command: Command) => {
       const { client } = await openSession(cli, command);

@@ -135,7 +135,7 @@ function rmCommand(cli: Cli): Command {
 
 function deliveriesCommand(cli: Cli): Command {
   return new Command('deliveries')
-    .description('Show what waits, what is parked, and what was delivered last')
+    .description('Show pending, parked and recent deliveries')
     .argument('<name>')
     .addOption(outputOption('list'))
     .action(async (name: string, { output }: { output: Format }, command: Command) => {

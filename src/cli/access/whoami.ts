@@ -11,7 +11,7 @@ import { expiryText } from './token.ts';
 
 export function whoAmICommand(cli: Cli): Command {
   return new Command('whoami')
-    .description('Show who the server takes you for, and your roles')
+    .description('Show your identity and your roles')
     .addOption(outputOption('value'))
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client } = await openSession(cli, command);
@@ -43,7 +43,7 @@ function linesOf(who: WhoAmI, nowMs: number): string[] {
 
 export function canICommand(cli: Cli): Command {
   return new Command('can-i')
-    .description('Ask whether you may do something; the exit code is 0 or 1')
+    .description('Check whether you may do something; the exit code is 0 for yes, 1 for no')
     .argument('<verb>', 'read, create, update, delete, exec, console, logs, use, ...')
     .argument('<resource>', 'instance, job, volume, host, ...')
     .argument('[name]', 'of one object')

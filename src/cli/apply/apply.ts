@@ -25,7 +25,7 @@ interface ApplyOptions {
 
 export function applyCommand(cli: Cli): Command {
   return withOptions(new Command('apply'))
-    .description('Create and change resources so that they are what files say')
+    .description('Create and change resources to match files')
     .option('--dry-run', 'show what would change, and change nothing; the exit code is 2 when something would')
     .addHelpText('after', help)
     .action(async (options: ApplyOptions, command: Command) => {

@@ -30,7 +30,7 @@ const parts: readonly Part[] = [
 ];
 
 export function debugCommand(cli: Cli): Command {
-  return new Command('debug').description('Collect what helps to find a fault').addCommand(bundleCommand(cli));
+  return new Command('debug').description('Collect information for troubleshooting').addCommand(bundleCommand(cli));
 }
 
 function bundleCommand(cli: Cli): Command {

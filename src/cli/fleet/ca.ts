@@ -36,7 +36,7 @@ interface RotateFlags {
 function rotateCommand(cli: Cli): Command {
   return new Command('rotate')
     .description('Replace the authority: add a new one, and drop the old one with --finish once all hosts have renewed')
-    .option('--overlap <duration>', 'how long both are trusted at least, for clients to learn of the new one', '7d')
+    .option('--overlap <duration>', 'time for which both are trusted at least, so that clients learn the new one', '7d')
     .option('--finish', 'drop the old authority')
     .option('--force', 'with --finish: although hosts still use the old one, or the overlap is not over')
     .addOption(outputOption('value'))

@@ -35,12 +35,12 @@ export function drainCommand(cli: Cli): Command {
     .option('--apply <hash>', 'carry out the plan with this hash, with the same options; refused when it has changed')
     .option('--stop-others', 'stop the instances that cannot move; their disks stay')
     .option('--moves-max <count>', 'instances that leave at a time', '2')
-    .option('--deadline <duration>', 'when the drain ends, whatever has left', '1h')
+    .option('--deadline <duration>', 'end the drain after this time, even if instances remain', '1h')
     .option('--at-deadline <action>', 'what happens then to instances that still run: leave or stop', 'leave')
-    .option('--then-open', 'open the host again when the drain ends')
-    .option('--status', 'show how far the drain is')
-    .option('-w, --watch', 'show how far the drain is until it ends')
-    .option('--cancel', 'end the drain and open the host again')
+    .option('--then-open', 'resume the host when the drain ends')
+    .option('--status', 'show the progress of the drain')
+    .option('-w, --watch', 'show the progress of the drain until it ends')
+    .option('--cancel', 'end the drain and resume the host')
     .addOption(outputOption('value'))
     .action(async (host: string, flags: DrainFlags, command: Command) => {
       const verbs = [flags.apply, flags.status, flags.cancel].filter((flag) => flag !== undefined);

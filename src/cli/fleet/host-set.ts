@@ -79,7 +79,7 @@ interface SetOptions {
 
 export function setCommand(cli: Cli): Command {
   return new Command('set')
-    .description('Change what a host is used for and how its resources are allocated')
+    .description('Change which instances a host accepts and how its resources are allocated')
     .argument('<host>')
     .option('--dedicated', 'only for instances that request a dedicated host')
     .option('--no-dedicated')

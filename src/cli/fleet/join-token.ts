@@ -12,7 +12,7 @@ import { openSession } from '../session.ts';
 
 export function joinTokenCommand(cli: Cli): Command {
   return new Command('join-token')
-    .description('Tokens with which machines become hosts')
+    .description('Join tokens: machines become hosts with them')
     .addCommand(createCommand(cli))
     .addCommand(lsCommand(cli))
     .addCommand(rmCommand(cli));
@@ -28,7 +28,7 @@ interface CreateFlags {
 
 function createCommand(cli: Cli): Command {
   return new Command('create')
-    .description('Create a token; it is shown only now')
+    .description('Create a token; it is shown only once')
     .option('--pool <pool>', 'pool of the hosts that join with it')
     .option('-l, --label <key=value>', 'label of the hosts that join with it; may be repeated', collect, [])
     .option('--expires <duration>', 'how long machines may join with it: 30m, 1h, 168h', '1h')

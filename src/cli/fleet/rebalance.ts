@@ -24,12 +24,12 @@ interface Flags {
 
 export function rebalanceCommand(cli: Cli): Command {
   return new Command('rebalance')
-    .description('Show which hosts that are little used could be emptied; with --apply do it')
+    .description('Show which lightly used hosts could be emptied; with --apply, empty them')
     .option('--pool <pool>', 'only hosts of this pool')
     .option('--budget <count>', 'moves in one plan', '20')
-    .option('--threshold <percent>', 'leave hosts alone of which more is allocated', '50')
+    .option('--threshold <percent>', 'leave hosts alone that are allocated beyond this', '50')
     .option('--moves-max <count>', 'moves at a time', '4')
-    .option('--cool-down <duration>', 'do not move what was placed a shorter time ago', '1h')
+    .option('--cool-down <duration>', 'do not move instances placed more recently than this', '1h')
     .option('--apply <hash>', 'carry out the plan with this hash, with the same options; refused when it has changed')
     .addOption(outputOption('value'))
     .action(async (flags: Flags, command: Command) => {

@@ -18,7 +18,7 @@ import { openSession } from '../session.ts';
 
 export function spareCommand(cli: Cli): Command {
   return new Command('spare')
-    .description('Spares: machines that are prepared ahead, and held until they are needed')
+    .description('Spares: machines prepared ahead and held until they are needed')
     .addCommand(prepareCommand(cli))
     .addCommand(lsCommand(cli))
     .addCommand(showCommand(cli))
@@ -52,10 +52,10 @@ function prepareCommand(cli: Cli): Command {
     .option('--var <name=value>', 'for the provisioner; may be repeated', collect, []);
   return withPlaceOptions(withRoomOptions(command))
     .option('--ready-http <url>', 'it is ready when this answers 200 to 299; {address} stands for its address')
-    .option('--ready-tcp <port>', 'it is ready when this port of it takes connections')
+    .option('--ready-tcp <port>', 'it is ready when this port of it accepts connections')
     .option('--ready-node <cluster>', 'it is ready when it is a node of this cluster of Kubernetes, and Ready')
-    .option('--ready-timeout <duration>', 'it fails when it is not ready in this time', '10m')
-    .option('--attempts <count>', 'how often it is tried to make it; default: 3')
+    .option('--ready-timeout <duration>', 'time until it must be ready', '10m')
+    .option('--attempts <count>', 'attempts to prepare it; default: 3')
     .option('--queue', 'wait for room when no host has any, instead of failing')
     .option('-w, --wait', 'wait until it is ready')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
@@ -159,9 +159,9 @@ function showCommand(cli: Cli): Command {
 
 function releaseCommand(cli: Cli): Command {
   return new Command('release')
-    .description('Undo what was made of spares, and release their room')
+    .description('Undo the preparation of spares, and release their room')
     .argument('<spare...>')
-    .option('--force', 'without asking the provisioner: what it has made stays, and the room counts as free')
+    .option('--force', 'without asking the provisioner: what it prepared stays, and the room counts as free')
     .action(async (names: readonly string[], { force }: { force?: true }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const failures = await forEachName(cli, names, async (name) => {

@@ -11,7 +11,7 @@ import { parseDurationMs } from '../options/units.ts';
 
 export function extendCommand(cli: Cli): Command {
   return new Command('extend')
-    .description('Give an instance that expires more time')
+    .description('Extend the time until an instance expires')
     .argument('<instance>')
     .argument('<duration>', 'added to the time that it has: 30m, 2h, 7d')
     .action(async (name: string, duration: string, _options: object, command: Command) => {

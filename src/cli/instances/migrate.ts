@@ -34,8 +34,8 @@ export function migrateCommand(cli: Cli): Command {
     .option('--bandwidth <size>', 'copy at most this much per second, such as 100MiB; default: no limit')
     .option('--apply <hash>', 'carry out the plan with this hash, with the same options; refused when it has changed')
     .option('-y, --yes', 'carry out the plan as it is now')
-    .option('-w, --wait', 'show how far it is until it has ended')
-    .option('--cancel', 'end a move that has not come to its commit; the instance stays where it is')
+    .option('-w, --wait', 'show its progress until it has ended')
+    .option('--cancel', 'end a move that is not committed; the instance stays where it is')
     .addOption(outputOption('value'))
     .action(async (name: string, flags: Flags, command: Command) => {
       const verbs = [flags.apply, flags.yes, flags.cancel].filter((flag) => flag !== undefined);

@@ -13,6 +13,7 @@ import { visible } from '../print/terminal.ts';
 import { parseLabels } from '../options/units.ts';
 
 interface PlanOptions extends SpecOptions {
+  readonly name?: string;
   readonly all?: true;
   readonly output: Format;
 }
@@ -23,6 +24,7 @@ export function planCommand(cli: Cli): Command {
 
 function runCommand(cli: Cli): Command {
   return withSpecOptions(new Command('run').description('Show where an instance would be placed, or why it would wait'))
+    .option('-n, --name <name>', 'name of the instance; default: made from the image')
     .option('-a, --all', 'every host, not only the first 20')
     .addOption(outputOption('value'))
     .action(async (image: string, options: PlanOptions, command: Command) => {

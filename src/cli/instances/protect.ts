@@ -10,7 +10,11 @@ import { forEachName, joined } from './rm.ts';
 export const protectCommand = (cli: Cli): Command =>
   protectionCommand(cli, { verb: 'protect', wanted: true, description: 'Protect instances from deletion' });
 export const unprotectCommand = (cli: Cli): Command =>
-  protectionCommand(cli, { verb: 'unprotect', wanted: false, description: 'Let protected instances be deleted again' });
+  protectionCommand(cli, {
+    verb: 'unprotect',
+    wanted: false,
+    description: 'Allow deletion of protected instances again',
+  });
 
 interface Words {
   readonly verb: string;

@@ -36,7 +36,6 @@ export interface SpecOptions
     RestartOptions,
     LifetimeOptions,
     LossOptions {
-  readonly name?: string;
   readonly task?: string;
   readonly publish: readonly string[];
   readonly label: readonly string[];
@@ -51,6 +50,7 @@ export interface SpecOptions
 }
 
 interface RunOptions extends SpecOptions, ClaimOptions {
+  readonly name?: string;
   readonly wait?: true;
   readonly timeout?: string;
   readonly output: Format;
@@ -58,9 +58,7 @@ interface RunOptions extends SpecOptions, ClaimOptions {
 
 /** The flags of `run`, shared by all commands that take the same spec. */
 export function withSpecOptions(command: Command, image: '<image>' | '[image]' = '<image>'): Command {
-  command
-    .argument(image, 'name or alias: berth image ls')
-    .option('-n, --name <name>', 'name of the instance; default: made from the image');
+  command.argument(image, 'name or alias: berth image ls');
   withContainerOptions(withRoomOptions(command))
     .option(
       '-p, --publish <ports>',
@@ -78,12 +76,13 @@ export function withSpecOptions(command: Command, image: '<image>' | '[image]' =
     .option('--priority <number>', 'queue priority, -1000 to 1000; higher values are placed first; default: 0')
     .option('--preempt', 'if it fits nowhere, preempt instances of lower priority')
     .option('--gang <name=size>', 'place it together with the others of this gang, all or none')
-    .option('--exclusive', 'start no second copy while the first may still run');
+    .option('--exclusive', 'start no second copy while the first may still be running');
 }
 
 export function runCommand(cli: Cli): Command {
   return withSpecOptions(new Command('run').description('Create and start an instance'), '[image]')
-    .option('--from-pool <warm-pool>', 'claim a guest that is ready instead: berth warm-pool ls')
+    .option('-n, --name <name>', 'name of the instance; default: made from the image')
+    .option('--from-pool <warm-pool>', 'claim a guest of this warm pool instead: berth warm-pool ls')
     .option('--warm-only', 'with --from-pool: fail when no guest is ready, instead of creating one')
     .option('--idempotency-key <key>', 'repeating a request with the same key creates no second instance')
     .option('-w, --wait', 'wait until the guest has booted')

@@ -146,11 +146,11 @@ interface MockOptions {
 
 function mockCommand(cli: Cli): Command {
   return new Command('mock')
-    .description('Serve a list of nodes on loopback, to try inventories with; until Ctrl-C')
+    .description('Serve a list of nodes on loopback until Ctrl-C, to try inventories')
     .option('--hosts <count>', 'how many nodes', '50')
     .option('--port <port>', '0: any free one', '8099')
     .option('--pool <pool>', 'of all nodes', 'metal')
-    .option('--vary <seconds>', 'the load of one node of four changes so often; default: never')
+    .option('--vary <seconds>', 'change the load of one node in four this often; default: never')
     .action(async ({ hosts, port, pool, vary }: MockOptions) => {
       const seconds = vary === undefined ? undefined : parseInteger('--vary', vary, { min: 1, max: 3_600 });
       const beganMs = cli.clock.monotonicMs();

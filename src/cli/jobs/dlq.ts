@@ -13,7 +13,7 @@ import { openSession } from '../session.ts';
 
 export function dlqCommand(cli: Cli): Command {
   return new Command('dlq')
-    .description('Dead letters: messages of the broker that made no job')
+    .description('Dead letters: messages of the broker that could not become jobs')
     .addCommand(lsCommand(cli))
     .addCommand(showCommand(cli))
     .addCommand(changeCommand(cli, 'retry'))
@@ -24,7 +24,7 @@ const notFound = { NotFound: '"berth dlq ls" shows the dead letters' };
 
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
-    .description('Show all dead letters; copies of one message are one')
+    .description('Show all dead letters; copies of one message are shown once')
     .addOption(outputOption('value'))
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client } = await openSession(cli, command);

@@ -83,7 +83,7 @@ export function withJobOptions(command: Command): Command {
       collect,
       [],
     )
-    .option('--hold <duration>', 'keep the instance of a failed command for a look inside: 30m')
+    .option('--hold <duration>', 'keep the instance of a failed command for inspection: 30m')
     .option(
       '--artifacts <pattern>',
       'files to keep, relative to the work directory: build/*.tar; may be repeated',

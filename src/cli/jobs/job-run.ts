@@ -22,7 +22,7 @@ interface RunOptions extends JobOptions {
 
 export function runCommand(cli: Cli): Command {
   return withJobOptions(new Command('run').description('Run a command once, in a fresh instance'))
-    .option('--detach', 'print the name of the job, and leave it to itself')
+    .option('--detach', 'print the name of the job and do not wait for it')
     .option('--timestamps', 'print the time before each line')
     .option('--idempotency-key <key>', 'repeating a request with the same key creates no second job')
     .addOption(outputOption('one'))

@@ -97,7 +97,7 @@ function cancelCommand(cli: Cli): Command {
 
 function retryCommand(cli: Cli): Command {
   return new Command('retry')
-    .description('Create a new job like one that has ended')
+    .description('Create a new job with the settings of one that has ended')
     .argument('<job>')
     .addOption(outputOption('one'))
     .action(async (name: string, { output }: { output: Format }, command: Command) => {

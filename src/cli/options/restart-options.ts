@@ -1,7 +1,7 @@
 // The flags of a restart policy: what happens when a guest ends without a request.
 
-import type { Command } from 'commander';
-import { type InstanceSpec, restartPolicies } from '../../api/resources/instance.ts';
+import { type Command, Option } from 'commander';
+import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { usageError } from '../exit-codes.ts';
 import { oneOf } from './place-options.ts';
 import { parseDurationMs, parseInteger } from './units.ts';
@@ -15,18 +15,21 @@ export interface RestartOptions {
   readonly restartDisk?: string;
 }
 
-/** As people know them from Docker and systemd. */
+/** As Docker and systemd spell them, and as the API does. */
 const words: Readonly<Record<string, InstanceSpec['restartPolicy']>> = {
-  no: 'Never',
   never: 'Never',
   'on-failure': 'OnFailure',
   always: 'Always',
+  no: 'Never',
+  Never: 'Never',
+  OnFailure: 'OnFailure',
+  Always: 'Always',
 };
 
 export function withRestartOptions(command: Command): Command {
   return command
     .option('--restart <policy>', 'never, on-failure or always; default: never')
-    .option('--restart-policy <policy>', `${restartPolicies.join(', ')}; default: Never`)
+    .addOption(new Option('--restart-policy <policy>', 'the older name of --restart').hideHelp())
     .option('--restart-delay <duration>', 'before the first restart, doubled for each in a row: 1s, 1m')
     .option('--restart-delay-max <duration>', 'no delay grows beyond this; default: 5m')
     .option('--restart-limit <number>', 'restarts in a row; default: no limit')
@@ -51,10 +54,13 @@ export function restartOf(options: RestartOptions): Partial<Pick<InstanceSpec, '
 }
 
 function policyOf({ restart, restartPolicy }: RestartOptions): InstanceSpec['restartPolicy'] | undefined {
-  if (restartPolicy !== undefined) return oneOf('--restart-policy', restartPolicy, restartPolicies);
-  if (restart === undefined) return undefined;
-  const found = Object.hasOwn(words, restart) ? words[restart] : undefined;
+  if (restartPolicy !== undefined) return oneOfWords('--restart-policy', restartPolicy);
+  return restart === undefined ? undefined : oneOfWords('--restart', restart);
+}
+
+function oneOfWords(option: string, text: string): InstanceSpec['restartPolicy'] {
+  const found = Object.hasOwn(words, text) ? words[text] : undefined;
   if (found === undefined)
-    throw usageError(`--restart cannot be "${restart}"`, `choose one of: ${Object.keys(words).join(', ')}`);
+    throw usageError(`${option} cannot be "${text}"`, 'choose one of: never, on-failure, always');
   return found;
 }

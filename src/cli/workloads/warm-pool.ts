@@ -21,7 +21,7 @@ import { openSession } from '../session.ts';
 const unknown = { NotFound: '"berth warm-pool ls" shows the warm pools' };
 
 export function warmPoolCommand(cli: Cli): Command {
-  const command = new Command('warm-pool').description('Warm pools: guests that are kept booted ahead');
+  const command = new Command('warm-pool').description('Warm pools: guests booted ahead, ready to be claimed');
   for (const make of [createCommand, lsCommand, showCommand, statusCommand, scaleCommand, rmCommand])
     command.addCommand(make(cli));
   return command;
@@ -55,14 +55,17 @@ function createCommand(cli: Cli): Command {
       [],
     )
     .option('--time-zone <zone>', 'of --window: UTC, Europe/Berlin')
-    .option('--budget <class=amount>', 'what waiting guests may use together: VCPU=8; may be repeated', collect, [])
+    .option(
+      '--budget <class=amount>',
+      'most that waiting guests may use together: VCPU=8; may be repeated',
+      collect,
+      [],
+    )
     .option('--max-age <duration>', 'replace guests that have waited for longer: 12h')
     .option('-w, --wait', 'wait until all guests are ready')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
     .addOption(outputOption('list'))
     .action(async (name: string, image: string, options: CreateOptions, called: Command) => {
-      if (options.name !== undefined)
-        throw usageError('--name is not for warm pools', 'the first argument is its name');
       const { suspended, maxAge, timeout, output } = options;
       const schedule = scheduleOf(options);
       const spec: Partial<WarmPoolSpec> = {
@@ -165,7 +168,7 @@ function showCommand(cli: Cli): Command {
 
 function statusCommand(cli: Cli): Command {
   return new Command('status')
-    .description('Say how many guests are ready, and how many claims found one')
+    .description('Show how many guests are ready, and how many claims found one')
     .argument('<warm-pool>')
     .addOption(outputOption('value'))
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
@@ -185,7 +188,7 @@ function statusCommand(cli: Cli): Command {
 
 function scaleCommand(cli: Cli): Command {
   return new Command('scale')
-    .description('Change how many guests are kept outside of windows')
+    .description('Change the number of guests kept ready outside of time windows')
     .argument('<warm-pool>')
     .argument('<guests>')
     .action(async (name: string, count: string, _options: unknown, command: Command) => {

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import type { WorkloadSpec, WorkloadStrategy } from '../../api/resources/workload.ts';
 import type { Cli } from '../cli.ts';
-import { attempting, usageError } from '../exit-codes.ts';
+import { attempting } from '../exit-codes.ts';
 import { type SpecOptions, specOf, withSpecOptions } from '../instances/run.ts';
 import { parseDurationMs, parseInteger, parseLabels, parseMemoryMiB } from '../options/units.ts';
 import { type Format, printNames, printValue } from '../print/output.ts';
@@ -37,7 +37,7 @@ function withStrategy(command: Command): Command {
     .option('--max-unavailable <share>', 'copies below the wanted number during an update; default: 25%')
     .option('--min-healthy <duration>', 'a copy counts when it has been ready for this long; default: 10s')
     .option('--progress-deadline <duration>', 'an update without progress for this long has failed; default: 10m')
-    .option('--no-auto-revert', 'leave a failed update as it is');
+    .option('--no-auto-revert', 'do not revert a failed update');
 }
 
 export function createCommand(cli: Cli): Command {
@@ -51,7 +51,6 @@ export function createCommand(cli: Cli): Command {
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
     .addOption(outputOption('list'))
     .action(async (name: string, image: string, options: CreateOptions, called: Command) => {
-      if (options.name !== undefined) throw usageError('--name is not for workloads', 'the first argument is its name');
       const template = {
         labels: parseLabels('--label', options.label),
         spec: (await specOf(cli, image, options)) as InstanceSpec, // the server adds the defaults

@@ -21,7 +21,7 @@ import { untilAvailable } from './workload-wait.ts';
 const unknown = { NotFound: '"berth workload ls" shows the workloads' };
 
 export function workloadCommand(cli: Cli): Command {
-  const command = new Command('workload').description('Workloads: equal instances, kept as many as wanted');
+  const command = new Command('workload').description('Workloads: identical instances, kept running and updated');
   for (const make of [
     createCommand,
     lsCommand,
@@ -74,9 +74,9 @@ interface StatusOptions {
 
 function statusCommand(cli: Cli): Command {
   return new Command('status')
-    .description('Say how far a workload has come')
+    .description('Show the progress of a workload')
     .argument('<workload>')
-    .option('-w, --wait', 'wait until all copies are available and of the present revision')
+    .option('-w, --wait', 'wait until all copies are available and of the current revision')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
     .addOption(outputOption('value'))
     .action(async (name: string, { wait, timeout, output }: StatusOptions, command: Command) => {
@@ -96,10 +96,10 @@ function statusCommand(cli: Cli): Command {
 
 function scaleCommand(cli: Cli): Command {
   return new Command('scale')
-    .description('Change how many copies are wanted')
+    .description('Change the number of copies')
     .argument('<workload>')
     .argument('<replicas>')
-    .option('--dry-run', 'only say which copies would go')
+    .option('--dry-run', 'only show which copies would be removed')
     .addOption(outputOption('value'))
     .action(async (name: string, count: string, options: { dryRun?: true; output: Format }, command: Command) => {
       const replicas = parseInteger('replicas', count, { min: 0, max: 100_000 });
@@ -122,11 +122,11 @@ function scaleCommand(cli: Cli): Command {
 }
 
 function pauseCommand(cli: Cli): Command {
-  return setPaused(cli, 'pause', true).description('Let an update stand still; copies that fail are replaced');
+  return setPaused(cli, 'pause', true).description('Pause an update; copies that fail are still replaced');
 }
 
 function resumeCommand(cli: Cli): Command {
-  return setPaused(cli, 'resume', false).description('Let an update go on');
+  return setPaused(cli, 'resume', false).description('Resume a paused update');
 }
 
 function setPaused(cli: Cli, verb: string, paused: boolean): Command {
@@ -167,9 +167,9 @@ function historyCommand(cli: Cli): Command {
 
 function undoCommand(cli: Cli): Command {
   return new Command('undo')
-    .description('Go back to a former revision, under a new number')
+    .description('Return to an earlier revision, as a new revision')
     .argument('<workload>')
-    .option('--to <revision>', 'default: the one before the present one')
+    .option('--to <revision>', 'default: the one before the current one')
     .action(async (name: string, { to }: { to?: string }, command: Command) => {
       const body = to === undefined ? {} : { to: parseInteger('--to', to, { min: 1, max: Number.MAX_SAFE_INTEGER }) };
       const { client, project } = await openSession(cli, command);

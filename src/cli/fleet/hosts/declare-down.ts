@@ -12,7 +12,7 @@ export function declareDownCommand(cli: Cli): Command {
       'Declare that silent hosts are down and that none of their guests runs: instances are replaced at once',
     )
     .argument('<host...>')
-    .option('--reason <text>', 'how this is known: "power is off"', '')
+    .option('--reason <text>', 'how you know: "power is off"', '')
     .action(async (names: readonly string[], { reason }: { readonly reason: string }, command: Command) => {
       const { client } = await openSession(cli, command);
       const failures = await forEachName(cli, names, async (name) => {
