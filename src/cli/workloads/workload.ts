@@ -154,7 +154,7 @@ function historyCommand(cli: Cli): Command {
       if (output === 'json' || output === 'yaml') return printValue(cli, output, items);
       const nowMs = cli.clock.nowMs();
       const lines = items.flatMap(({ number, createdAtMs, isPresent, isStable, template }, i) => {
-        const marks = [isPresent ? 'present' : '', isStable ? 'stable' : ''].filter((mark) => mark !== '');
+        const marks = [isPresent ? 'current' : '', isStable ? 'stable' : ''].filter((mark) => mark !== '');
         const before = items[i - 1]?.template;
         const changes = before === undefined ? [] : fieldChanges(before, template).map(fieldLine);
         const image = before === undefined ? [`    image: ${template.spec.image}`] : [];
@@ -181,7 +181,7 @@ function undoCommand(cli: Cli): Command {
           InvalidRequest: `"berth workload history ${name}" shows the revisions`,
         },
       );
-      cli.stdout.write(`workload ${name} goes back, as revision ${status.revision}\n`);
+      cli.stdout.write(`workload ${name}: returning to an earlier template, as revision ${status.revision}\n`);
     });
 }
 

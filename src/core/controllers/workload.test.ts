@@ -211,7 +211,7 @@ describe('a workload', () => {
     scene.image('broken').during(70_000);
     expect([scene.revisions, scene.said]).toEqual([
       [1, 1, 1, 2],
-      expect.stringMatching(/^no progress for long: 3 of 3/),
+      expect.stringMatching(/^no progress within the deadline: 3 of 3/),
     ]);
   });
 

@@ -201,12 +201,19 @@ function conditionNow(
 ): NewCondition {
   const type = 'Available';
   const { wanted, refusal } = now;
-  if (now.isStable) return { type, status: 'True', reason: 'Available', message: `all ${wanted} copies are available` };
+  if (now.isStable) return { type, status: 'True', reason: 'Available', message: allAvailable(wanted) };
   if (refusal)
     return { type, status: 'False', reason: refusal.code, message: `a copy cannot be created: ${refusal.message}` };
-  const what = `${counts.available} of ${wanted} copies are available${old > 0 ? `, ${counts.updated} of them or others are updated` : ''}`;
-  if (now.isStalled) return { type, status: 'False', reason: 'Stalled', message: `no progress for long: ${what}` };
+  const update = old > 0 ? `; ${counts.updated} updated, ${old} to be replaced` : '';
+  const what = `${counts.available} of ${wanted} copies available${update}`;
+  if (now.isStalled)
+    return { type, status: 'False', reason: 'Stalled', message: `no progress within the deadline: ${what}` };
   return { type, status: 'False', reason: old > 0 ? 'Updating' : 'Progressing', message: what };
+}
+
+function allAvailable(wanted: number): string {
+  if (wanted === 0) return 'no copies are wanted';
+  return wanted === 1 ? 'the copy is available' : `all ${wanted} copies are available`;
 }
 
 function newsOf(before: WorkloadStatus, after: WorkloadStatus, wanted: number) {

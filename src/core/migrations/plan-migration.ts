@@ -8,7 +8,7 @@ import type { Migration, MoveWay } from '../../api/resources/migration.ts';
 import { sha256 } from '../../base/sha256.ts';
 import { belongingOf } from '../scheduler/neighbours/belonging.ts';
 import type { Request } from '../scheduler/request.ts';
-import { engineOf, type Placed, placementAt, refusalsOf, summarize } from '../scheduler/schedule.ts';
+import { engineOf, type Placed, noOtherHost, placementAt, refusalsOf } from '../scheduler/schedule.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { heldGiB } from '../state/volumes.ts';
@@ -133,7 +133,7 @@ function seatFor(snapshot: Snapshot, { instance, request, options: { to } }: Wan
     const refusals = refusalsOf(engine.countRefusals(request));
     const why =
       to === undefined
-        ? `no other host takes it: ${summarize({ placed: false, hosts: Math.max(0, fleet.count - 1), refusals })}`
+        ? noOtherHost(fleet.count - 1, refusals)
         : `host ${to} does not take it: ${refusals.map(({ reason }) => reason).join(', ')}`;
     return { obstacle: { code: 'NoHost', message: why } };
   });

@@ -7,7 +7,7 @@ import { hold } from '../explain/count-more.ts';
 import { belongingOf } from '../scheduler/neighbours/belonging.ts';
 import type { Fleet } from '../scheduler/fleet.ts';
 import type { Request } from '../scheduler/request.ts';
-import { engineOf, placementAt, refusalsOf, summarize } from '../scheduler/schedule.ts';
+import { engineOf, noOtherHost, placementAt, refusalsOf } from '../scheduler/schedule.ts';
 import { finish } from '../scheduler/steps.ts';
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
@@ -143,18 +143,14 @@ function withoutTarget(
   { stopOthers }: DrainOptions,
   why: () => string,
 ): PlannedGuest {
-  const reasons = [
-    ...(guest.action === 'move' ? [] : guest.reasons),
-    { code: 'NoHost', message: `no other host takes it: ${why()}` },
-  ];
+  const reasons = [...(guest.action === 'move' ? [] : guest.reasons), { code: 'NoHost', message: why() }];
   if (elsewhere === 'waits') return { ...guest, reasons }; // its host is gone: it waits for room
   return { ...guest, action: stopOthers ? 'stop' : 'stays', reasons };
 }
 
 function whyNowhere(snapshot: Snapshot, request: Request): string {
   const engine = engineOf(snapshot);
-  const refusals = refusalsOf(engine.countRefusals(request));
-  return summarize({ placed: false, hosts: engine.fleet.count - 1, refusals });
+  return noOtherHost(engine.fleet.count - 1, refusalsOf(engine.countRefusals(request)));
 }
 
 /** In a trial: the host takes nothing, and what leaves it is no neighbour there. */

@@ -135,3 +135,9 @@ export function summarize({ hosts, refusals, byQuery }: Extract<Placement, { pla
   );
   return `${prefix}0 of ${hosts} host${hosts === 1 ? '' : 's'}: ${parts.join(', ')}`;
 }
+
+/** Why an instance cannot leave its host: `others` is how many other hosts there are. */
+export function noOtherHost(others: number, refusals: Extract<Placement, { placed: false }>['refusals']): string {
+  if (others <= 0) return 'there is no other host';
+  return `no other host takes it: ${summarize({ placed: false, hosts: others, refusals })}`;
+}

@@ -90,6 +90,7 @@ function nameIn(text: unknown): string | undefined {
 
 /** Of a ticket, what it is for. */
 function subjectOfNeeds(path: string, { resource: kind, verbs }: Needs, body: unknown): { verb: string; kind: string } {
+  if (path.endsWith('/shares')) return { verb: 'issue-token', kind };
   if (!path.endsWith('/tickets')) return { verb: verbs[0] ?? 'update', kind };
   const way = isRecord(body) ? body['way'] : undefined;
   return { verb: `ticket-${verbOfWay(typeof way === 'string' ? way : '')}`, kind };
