@@ -52,6 +52,12 @@ export function neighboursOf(options: NeighbourOptions): Partial<InstanceSpec['p
   };
 }
 
+/** Whether flags or a file say something about neighbours. */
+export function hasNeighbourRules(placement: Partial<InstanceSpec['placement']>): boolean {
+  const { group, affinity = [], antiAffinity = [], spread = [], maxPerHost } = placement;
+  return group !== undefined || maxPerHost !== undefined || affinity.length + antiAffinity.length + spread.length > 0;
+}
+
 export function parseMaxPerHost(text: string): number {
   return parseInteger('--max-per-host', text, { min: 1, max: 1_000_000 });
 }

@@ -5,6 +5,7 @@ import type { InstanceSpec } from '../../api/resources/instance.ts';
 import type { WorkloadSpec, WorkloadStrategy } from '../../api/resources/workload.ts';
 import type { Cli } from '../cli.ts';
 import { attempting } from '../exit-codes.ts';
+import { hasNeighbourRules } from '../options/neighbour-options.ts';
 import { type SpecOptions, specOf, withSpecOptions } from '../instances/run.ts';
 import { parseDurationMs, parseInteger, parseLabels, parseMemoryMiB } from '../options/units.ts';
 import { type Format, printNames, printValue } from '../print/output.ts';
@@ -51,10 +52,10 @@ export function createCommand(cli: Cli): Command {
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
     .addOption(outputOption('list'))
     .action(async (name: string, image: string, options: CreateOptions, called: Command) => {
-      const template = {
+      const template = apart(name, options, {
         labels: parseLabels('--label', options.label),
         spec: (await specOf(cli, image, options)) as InstanceSpec, // the server adds the defaults
-      };
+      });
       const spec: Partial<WorkloadSpec> = {
         template,
         ...(options.perHost ? { perHost: true } : {}),
@@ -72,6 +73,15 @@ export function createCommand(cli: Cli): Command {
       if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, workload);
       printNames(cli, [workload]);
     });
+}
+
+/** Without rules about neighbours, the copies are spread over hosts as far as that is possible: a lost host should not take all of them. */
+function apart(workload: string, options: CreateOptions, template: WorkloadSpec['template']): WorkloadSpec['template'] {
+  const { spec } = template;
+  if (options.perHost || hasNeighbourRules(spec.placement)) return template;
+  const labels = Object.keys(template.labels).length === 0 ? { workload } : template.labels;
+  const placement = { ...spec.placement, spread: [{ by: 'host', maxSkew: 1, required: false, among: labels }] };
+  return { labels, spec: { ...spec, placement } };
 }
 
 interface UpdateOptions extends StrategyOptions {
