@@ -115,7 +115,8 @@ export function runCommand(cli: Cli): Command {
       });
       if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, ready);
       if (options.output === 'name') return printNames(cli, [ready]);
-      cli.stdout.write(`${readyLines(ready).join('\n')}\n`);
+      const lines = readyLines(ready, { ownBoot: image !== undefined });
+      cli.stdout.write(`${lines.join('\n')}\n`);
     });
 }
 
@@ -217,19 +218,19 @@ function acceptedLine(name: string, ports: InstanceSpec['ports']): string {
   return `accepted; follow it with: berth logs -f ${name}, berth ps --watch${chosen}`;
 }
 
-/** The information about a guest that has just booted. */
-export function readyLines(instance: Instance): string[] {
+/** The information about a guest that is ready. `ownBoot`: it was booted for this caller, who waited that long. */
+function readyLines(instance: Instance, { ownBoot }: { readonly ownBoot: boolean }): string[] {
   const { metadata, status } = instance;
   const { steps, totalMs } = stepsOf(instance);
   const accelerator = status.guest?.accelerator;
-  const took = totalMs === undefined ? '' : ` after ${seconds(totalMs)}`;
+  const took = totalMs === undefined || !ownBoot ? '' : ` after ${seconds(totalMs)}`;
   return [
     `${metadata.name} is ready${took} on ${status.host ?? '?'}${accelerator === undefined || accelerator === 'none' ? '' : ` (${accelerator})`}`,
     ...fieldLines(
       [
         ['address', addressOf(instance)],
         ...portLines(instance).map((line): [string, string] => ['port', line]),
-        ['phases', steps.map(({ name, durationMs }) => `${name} ${seconds(durationMs)}`).join(', ')],
+        ['phases', (ownBoot ? steps : []).map(({ name, durationMs }) => `${name} ${seconds(durationMs)}`).join(', ')],
       ],
       '  ',
     ),
