@@ -182,6 +182,42 @@ describe('a workload', () => {
     expect(scene.after(1).copies.map(({ status }) => status.workload?.ordinal)).toEqual([0]);
   });
 
+  describe('while a Plan is not committed yet', () => {
+    it('creates a copy only if the removal of another one holds', () => {
+      const scene = new Scene().create().after(1_000);
+      const [gone] = scene.copies;
+      const at = keys.instance('default', gone?.metadata.name ?? '');
+      const removal = scene.cache.assume({
+        changes: [{ key: at, ifRevision: scene.cache.get('instance', at)?.revision ?? 0, value: null }],
+      });
+      const plan = workload.reconcile(scene.cache, key, scene.ctx);
+      expect(plan.changes.some(({ value }) => value?.kind === 'instance')).toBe(true);
+      expect(plan.conditions).toEqual([{ key: at, ifRevision: 0 }]);
+      if (!removal.ok) throw new Error('the removal does not hold');
+      scene.cache.confirm(removal, scene.cache.revision + 1);
+      expect(workload.reconcile(scene.cache, key, scene.ctx).conditions).toEqual([]);
+    });
+
+    it('removes a ready copy only if the report that another one is ready holds', () => {
+      const scene = new Scene().create({ replicas: 2 }).after(1_000);
+      scene.isGood = () => false;
+      const fresh = scene.image('broken').copies.find(({ status }) => status.workload?.revision === 2);
+      if (!fresh) throw new Error('there is no copy of the update');
+      const at = keys.instance('default', fresh.metadata.name);
+      const status = { ...fresh.status, guest: testGuest({ ready: true }), readyAtMs: scene.ctx.nowMs };
+      const ifRevision = scene.cache.get('instance', at)?.revision ?? 0;
+      const report = scene.cache.assume({ changes: [{ key: at, ifRevision, value: { ...fresh, status } }] });
+      if (!report.ok) throw new Error('the report does not hold');
+      const later = { ...scene.ctx, nowMs: scene.ctx.nowMs + 1_000 };
+      const plan = workload.reconcile(scene.cache, key, later);
+      const removed = plan.changes.flatMap(({ value }) =>
+        value?.kind === 'instance' && value.status.phase === 'Deleting' ? [value.metadata.name] : [],
+      );
+      expect(removed).toHaveLength(1);
+      expect(plan.conditions).toEqual([{ key: at, ifRevision: -report.token }]);
+    });
+  });
+
   it('is updated copy by copy', () => {
     const scene = new Scene().create().after(1_000).image('broken');
     expect(scene.revisions).toEqual([1, 1, 1, 2]);

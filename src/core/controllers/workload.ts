@@ -134,8 +134,32 @@ function written(snapshot: Snapshot, entry: Entry<Workload>, looked: Looked, ctx
   const againMs = Math.min(pass.againMs ?? sleepMsMax, refusal ? quotaRetryMs : sleepMsMax, sleepMsMax);
   return {
     changes: [...changes, ...made, ...removed],
+    conditions: [
+      ...(made.length > 0 ? uncommittedRemovals(snapshot, value) : []),
+      ...(pass.remove.some(({ ready }) => ready) ? uncommittedReadiness(snapshot, copies, removing) : []),
+    ],
     requeueAfterMs: stalledInMs > 0 ? Math.min(againMs, stalledInMs) : againMs,
   };
+}
+
+/** A copy whose removal fails is still there: then those that were created would be too many. */
+function uncommittedRemovals(snapshot: Snapshot, { metadata }: Workload): NonNullable<Plan['conditions']> {
+  return [...snapshot.goneUncommitted('instance')]
+    .filter(({ status }) => status.workload?.id === metadata.id)
+    .map((copy) => ({ key: keys.instance(copy.metadata.project, copy.metadata.name), ifRevision: 0 }));
+}
+
+/** A copy whose report fails was perhaps not ready: then too few ready ones would be left. */
+function uncommittedReadiness(
+  snapshot: Snapshot,
+  copies: readonly Copy[],
+  removing: ReadonlySet<Copy>,
+): NonNullable<Plan['conditions']> {
+  return copies.flatMap((copy) => {
+    if (!copy.ready || removing.has(copy)) return [];
+    const entry = snapshot.get('instance', copy.key);
+    return entry && entry.revision < 0 ? [{ key: entry.key, ifRevision: entry.revision }] : [];
+  });
 }
 
 function created(snapshot: Snapshot, workload: Workload, { create }: Pass, ctx: Context): MadeChanges {

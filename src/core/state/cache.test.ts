@@ -49,6 +49,22 @@ describe('the cache', () => {
     expect(shown(cache)).toEqual([]);
   });
 
+  it('names what is gone only until the Plan that deletes it has an outcome', () => {
+    const cache = testCache([testInstance('web')]);
+    const gone = () => [...cache.goneUncommitted('instance')].map(({ metadata }) => metadata.name);
+    const remove = () =>
+      cache.assume({
+        changes: [{ key, ifRevision: cache.get('instance', key)?.revision ?? 0, value: null }],
+      });
+    const failed = remove();
+    expect(gone()).toEqual(['web']);
+    if (failed.ok) cache.forget(failed);
+    expect(gone()).toEqual([]);
+    const made = remove();
+    if (made.ok) cache.confirm(made, 7);
+    expect(gone()).toEqual([]);
+  });
+
   it('is as new as what it has written, and no newer for what it has only asked', () => {
     const cache = testCache([]);
     cache.apply([], 3);

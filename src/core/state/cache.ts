@@ -119,6 +119,14 @@ export class Cache implements Snapshot {
     return this.#committed.get(kind)?.size ?? 0;
   }
 
+  *goneUncommitted<K extends RecordKind>(kind: K): Iterable<RecordByKind[K]> {
+    for (const layers of this.#layers.assumed()) {
+      if (layers.kind !== kind || layers.assumed.at(-1)?.value !== null) continue;
+      const record = layers.assumed.findLast(({ value }) => value !== null)?.value ?? layers.committed?.value;
+      if (record) yield record as RecordByKind[K]; // the codec: the key tells the kind
+    }
+  }
+
   instanceById(id: string): Entry<RecordByKind['instance']> | undefined {
     const key = this.#consumers.instanceKey(id);
     return key === undefined ? undefined : this.get('instance', key);

@@ -44,6 +44,8 @@ export interface Snapshot {
   /** Oldest first for kinds that are `writtenOnce`; unordered for others. */
   list<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>>;
   count(kind: RecordKind): number;
+  /** Records that are deleted by an uncommitted Plan of this process: they are back when it fails. */
+  goneUncommitted<K extends RecordKind>(kind: K): Iterable<RecordByKind[K]>;
   instanceById(id: string): Entry<RecordByKind['instance']> | undefined;
   providersOfHost(host: string): readonly Entry<Provider>[];
   allocationsOnHost(host: string): Iterable<Entry<Allocation>>;

@@ -98,6 +98,7 @@ export class ReplayCluster implements Snapshot {
   readonly providersOfHost = (host: string): readonly Entry<Provider>[] => this.#cache.providersOfHost(host);
   readonly imageByName: Snapshot['imageByName'] = (name) => this.#cache.imageByName(name);
   /** Claims are sums only: no rule of a replay looks at one. */
+  readonly goneUncommitted = (): readonly never[] => [];
   readonly allocationsOnHost = (): readonly never[] => [];
   readonly allocationsHeldOnHost = (): readonly never[] => [];
   readonly portsHeldOnHost = (): readonly never[] => [];

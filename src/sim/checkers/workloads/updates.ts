@@ -5,6 +5,7 @@ import type { Host } from '../../../api/resources/host.ts';
 import type { Instance } from '../../../api/resources/instance.ts';
 import type { Workload } from '../../../api/resources/workload.ts';
 import { boundsOf } from '../../../core/workloads/pass.ts';
+import type { Commit } from '../../history.ts';
 import type { Checker, Facts } from '../checker.ts';
 
 /** A Plan is committed within this time. */
@@ -37,12 +38,21 @@ export function updatesChecker({ state, nowMs, calmUpdates = false }: Facts): Ch
         if (workload?.metadata.id !== id || workload.metadata.deletionRequestedAtMs !== undefined) continue;
         const copies = copiesOf(id);
         if (!areHostsReady(copies)) continue;
-        const fault = was === undefined ? tooMany(workload, copies) : tooFew(workload, copies, { was, after });
-        if (fault !== undefined) return fault;
+        // Of several Plans in one commit only the last state of the workload is seen, and this one was perhaps decided before that.
+        const faults = [workload, ...beforeOf(events, workload)].map((each) =>
+          was === undefined ? tooMany(each, copies) : tooFew(each, copies, { was, after }),
+        );
+        if (faults.every((fault) => fault !== undefined)) return faults[0];
       }
       return undefined;
     },
   };
+}
+
+function beforeOf(events: Commit['events'], { metadata }: Workload): Workload[] {
+  return events.flatMap(({ before }) =>
+    before?.kind === 'workload' && before.metadata.id === metadata.id ? [before] : [],
+  );
 }
 
 function isReadyHost({ status }: Host): boolean {
