@@ -1,4 +1,4 @@
-// Writes src/core/ledger/standard-names.ts: the resource classes and traits that OpenStack defines, from Debian's
+// Writes src/api/resources/standard-classes.ts and src/core/ledger/standard-traits.ts: the resource classes and traits that OpenStack defines, from Debian's
 // packages python3-os-resource-classes and python3-os-traits. Run it when newer ones are to be known.
 
 import { execFileSync } from 'node:child_process';
@@ -11,20 +11,26 @@ print(json.dumps([m.version("os-resource-classes"), c.STANDARDS, m.version("os-t
 const said: unknown = JSON.parse(execFileSync('/usr/bin/python3', ['-c', program], { encoding: 'utf8' }));
 const [classesVersion, classes, traitsVersion, traits] = said as [string, string[], string, string[]]; // the program above
 
-writeFileSync(
-  new URL('../src/core/ledger/standard-names.ts', import.meta.url),
-  `// The standard resource classes (os-resource-classes ${classesVersion}) and traits (os-traits ${traitsVersion}) of OpenStack. Written by
-// scripts/placement-names.ts; never edited by hand.
+write(
+  'api/resources/standard-classes.ts',
+  'standardClasses',
+  classes,
+  `resource classes (os-resource-classes ${classesVersion})`,
+);
+write('core/ledger/standard-traits.ts', 'standardTraits', traits, `traits (os-traits ${traitsVersion})`);
 
-export const standardClasses: readonly string[] = \`
-${inLines(classes)}
-\`.trim().split(/\\s+/);
+function write(path: string, name: string, words: readonly string[], what: string): void {
+  writeFileSync(
+    new URL(`../src/${path}`, import.meta.url),
+    `// The standard ${what} of OpenStack. Written by scripts/placement-names.ts; never
+// edited by hand.
 
-export const standardTraits: readonly string[] = \`
-${inLines(traits)}
+export const ${name}: readonly string[] = \`
+${inLines(words)}
 \`.trim().split(/\\s+/);
 `,
-);
+  );
+}
 
 function inLines(words: readonly string[]): string {
   const lines = [''];

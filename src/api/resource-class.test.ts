@@ -19,7 +19,7 @@ it.each([
 
 it('names what there is when nothing is near', () => {
   expect(classFault('BANANAS')).toBe(
-    'there is no resource class "BANANAS"; known: VCPU, MEMORY_MB, DISK_GB, CUSTOM_GPU_MILLI and others in CUSTOM_',
+    'there is no resource class "BANANAS"; known: VCPU, MEMORY_MB, DISK_GB, CUSTOM_GPU_MILLI, others of OpenStack, and CUSTOM_...',
   );
 });
 

@@ -47,6 +47,34 @@ describe('a resource query', () => {
     });
   });
 
+  it('has aggregates and trees for each group', () => {
+    const query = `resources1=VCPU:1&member_of1=${aggregate}&member_of1=!in:${other}&in_tree1=${other.toUpperCase()}&in_tree=${other}`;
+    expect(parseResourceQuery(query)).toEqual({
+      ok: true,
+      query: {
+        amounts: {},
+        traits: {},
+        groups: [{ suffix: '1', amounts: { VCPU: 1 }, traits: {}, memberOf: [[aggregate]], notMemberOf: [other] }],
+        isolate: false,
+        inTree: [other],
+      },
+    });
+  });
+
+  it('has subtrees, whose groups may ask for no amounts', () => {
+    const query = 'resources_f=FPGA:1&required_n=HW_NUMA_ROOT&same_subtree=_f,_n,_f&group_policy=none';
+    expect(parseResourceQuery(query)).toMatchObject({
+      ok: true,
+      query: {
+        groups: [
+          { suffix: '_f', amounts: { FPGA: 1 } },
+          { suffix: '_n', amounts: {}, traits: { required: ['HW_NUMA_ROOT'] } },
+        ],
+        sameSubtree: [['_f', '_n']],
+      },
+    });
+  });
+
   it('is read with its escapes', () => {
     expect(parseResourceQuery('resources=VCPU%3A1%2CDISK_GB%3A2')).toMatchObject({
       ok: true,
@@ -55,12 +83,21 @@ describe('a resource query', () => {
   });
 
   const refused: [string, string, string, RegExp][] = [
+    ['an unknown parameter', 'resources=VCPU:1&colour=red', 'colour', /not understood here; known: resources/],
+    ['a subtree of no group', 'resources=VCPU:1&same_subtree=_a', 'same_subtree', /"_a", but no group has this suffix/],
+    ['a subtree of the group without a suffix', 'resources=VCPU:1&same_subtree=,_a', 'same_subtree', /by their suff/],
+    ['a subtree of groups without any amount', 'required_a=A&same_subtree=_a', 'resources', /is missing/],
+    ['a tree that is no UUID', 'resources=VCPU:1&in_tree=h1', 'in_tree', /UUID of a provider; "h1" is not one/],
+    ['two trees for a group', `resources=VCPU:1&in_tree=${other}&in_tree=${other}`, 'in_tree', /given twice/],
+    ['a tree of no group', `resources=VCPU:1&in_tree1=${other}`, 'in_tree1', /belongs to no group/],
     [
-      'an unknown parameter',
-      'resources=VCPU:1&same_subtree=_a',
-      'same_subtree',
-      /not understood here; known: resources/,
+      'aggregates of no group',
+      `resources=VCPU:1&member_of1=${other}`,
+      'member_of1',
+      /give resources1 with it, or name/,
     ],
+    ['traits of the root twice', 'resources=VCPU:1&root_required=A&root_required=B', 'root_required', /given twice/],
+    ['one of several traits of the root', 'resources=VCPU:1&root_required=in:A,B', 'root_required', /takes no in:/],
     ['an aggregate that is no UUID', 'resources=VCPU:1&member_of=ci', 'member_of', /"ci" is not one/],
     [
       'two aggregates without a word before them',

@@ -123,7 +123,7 @@ export const hostRuleFields = {
       minLength: 1,
       maxLength: 4096,
       description:
-        'resources=VCPU:1,MEMORY_MB:256&required=CUSTOM_SSD, in the syntax of OpenStack Placement for candidates',
+        'resources=VCPU:1,MEMORY_MB:256&required=CUSTOM_SSD, in the syntax of OpenStack Placement for candidates, with its groups',
     }),
   ),
 } as const;

@@ -20,7 +20,7 @@ const asked = {
 
 /** Parameters of OpenStack Placement, passed on unchanged. */
 const placementQuery = {
-  names: /^(resources|required|root_required|member_of|group_policy)/,
+  names: /^(resources|required|root_required|member_of|in_tree|group_policy|same_subtree)/,
   documented: { resources: queryParameters.resources },
 } as const;
 

@@ -94,7 +94,7 @@ export const queryParameters = {
   profile: optionalText('scoring profile'),
   hostLabels: optionalText('only hosts with these labels: `rack=r1,disk=ssd`'),
   resources: optionalText(
-    'in the syntax of OpenStack Placement: `VCPU:1,MEMORY_MB:256`; also resources1, required, member_of, group_policy',
+    'in the syntax of OpenStack Placement: `VCPU:1,MEMORY_MB:256`; also resources1, required, member_of, in_tree, group_policy, same_subtree',
   ),
 } as const;
 

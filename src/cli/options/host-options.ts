@@ -60,7 +60,10 @@ export function withHostOptions(command: Command): Command {
     )
     .option('--dedicated', 'only on dedicated hosts')
     .option('--weight <score=weight>', "weight of a score, instead of the profile's; may be repeated", collect, [])
-    .option('--query <query>', 'resources=VCPU:1,MEMORY_MB:256&required=TRAIT, in the syntax of OpenStack Placement');
+    .option(
+      '--query <query>',
+      'resources=VCPU:1,MEMORY_MB:256&required=TRAIT, in the syntax of OpenStack Placement, with its groups',
+    );
 }
 
 /** The flags as a part of a spec. */

@@ -79,8 +79,8 @@ function takeRoom(snapshot: Snapshot, instance: Entry<Instance>, allocation: Ent
   const slot = fleet.slotOf(host);
   const tree = slot === undefined ? [] : fleet.tree(slot);
   if (tree.length === 0) return emptyPlan; // the host was removed: controllers/lost-host.ts
-  const { portions } = requestOf(snapshot, instance.value);
-  const verdict = assign(tree, { amounts: plainOf(status.assigned ?? {}, portions), portions });
+  const request = requestOf(snapshot, instance.value);
+  const verdict = assign(tree, { ...request, amounts: plainOf(status.assigned ?? {}, request.portions) });
   const condition = verdict.fits
     ? ({ status: 'True', reason: 'Placed', message: `has its resources on ${host} again` } as const)
     : ({

@@ -18,9 +18,18 @@ export function capacityOf(inventory: Inventory): number {
 
 /**
  * `TooFew`: not enough devices (or cells) with enough free; `asked` and `free` count devices, `each` is the amount per
- * device.
+ * device. `NoProvider`: none has the traits and aggregates of the group `group`, which asks for no amounts. `Apart`: the
+ * providers of the groups `group` are not in one subtree.
  */
-export type FitRefusal = 'Insufficient' | 'BelowMinUnit' | 'AboveMaxUnit' | 'NotAStep' | 'NoInventory' | 'TooFew';
+export type FitRefusal =
+  | 'Insufficient'
+  | 'BelowMinUnit'
+  | 'AboveMaxUnit'
+  | 'NotAStep'
+  | 'NoInventory'
+  | 'TooFew'
+  | 'NoProvider'
+  | 'Apart';
 
 export type Fit =
   | { readonly fits: true }
@@ -33,6 +42,7 @@ export type Fit =
       readonly each?: number;
       /** The minimum unit, the maximum unit or the step size. */
       readonly limit?: number;
+      readonly group?: string;
     };
 
 export type Shortfall = Exclude<Fit, { readonly fits: true }>;

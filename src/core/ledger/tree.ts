@@ -8,11 +8,15 @@ import type { Amounts } from '../../api/resources/metadata.ts';
 import { heldOfOne } from '../state/held-of-one.ts';
 import type { Allocation, Provider } from '../state/records.ts';
 import { capacityOf, fit, type Shortfall } from './ledger.ts';
+import { aggregatesIn } from './pool-aggregate.ts';
+import { SubtreeRule } from './subtree-rule.ts';
 import { traitFault } from './traits.ts';
 
 export interface ProviderRoom {
   readonly provider: Provider;
   readonly used: ReadonlyMap<string, number>;
+  /** Of its host: an aggregate of all its providers. */
+  readonly pool?: string | undefined;
 }
 
 /** The root first, then its children by id. */
@@ -26,13 +30,20 @@ export interface Portion {
   readonly traitsAnyOf: readonly string[];
   /** Further requirements on the provider's traits. */
   readonly traits?: TraitRules;
+  /** The provider is in one aggregate of each list. */
+  readonly memberOf?: readonly (readonly string[])[];
+  readonly notMemberOf?: readonly string[];
   /** No other such portion gets the same provider. */
   readonly apart?: true;
+  /** Its suffix in a resource query. */
+  readonly group?: string;
 }
 
 export interface Demand {
   readonly amounts: Amounts;
   readonly portions: readonly Portion[];
+  /** Lists of suffixes: of each, the provider of one portion is the same as, or above, those of the others. */
+  readonly sameSubtree?: readonly (readonly string[])[];
 }
 
 export type Assignment =
@@ -51,9 +62,10 @@ export function assign(tree: Tree, demand: Demand): Assignment {
     if (verdict.fits) return { fits: true, held: heldOfOne(root.provider.id, amounts) };
   }
   const inOrder = assignInOrder(tree, demand);
-  if (inOrder.fits || !compete(demand)) return inOrder;
+  if (demand.sameSubtree === undefined && (inOrder.fits || !compete(demand))) return inOrder;
   const held = search(tree, demand);
-  return held ? { fits: true, held } : inOrder;
+  if (held) return { fits: true, held };
+  return inOrder.fits ? { fits: false, shortfalls: subtreeShortfalls(demand) } : inOrder;
 }
 
 /** The total of the demand, portions included. */
@@ -98,7 +110,8 @@ function assignInOrder(tree: Tree, { amounts, portions }: Demand): Assignment {
 }
 
 /** Whether one part of a demand can take what another needs, so that checking each alone is not enough. */
-export function compete({ amounts, portions }: Demand): boolean {
+export function compete({ amounts, portions, sameSubtree }: Demand): boolean {
+  if (sameSubtree !== undefined) return true;
   const seen = new Set<string>(portions.length > 0 ? Object.keys(amounts) : []);
   for (const portion of portions) {
     if (portion.apart && portions.length > 1) return true;
@@ -114,7 +127,7 @@ export function compete({ amounts, portions }: Demand): boolean {
 const triesMax = 4096;
 
 /** Depth first over all divisions, the tightest first. */
-function search(tree: Tree, { amounts, portions }: Demand): Held | null {
+function search(tree: Tree, { amounts, portions, sameSubtree = [] }: Demand): Held | null {
   const wants: { readonly portion: Portion; readonly copy: number }[] = portions.flatMap((portion) =>
     Array.from({ length: portion.count }, (_, copy) => ({ portion, copy })),
   );
@@ -124,6 +137,7 @@ function search(tree: Tree, { amounts, portions }: Demand): Held | null {
   }
   const takenBy = new Map<Portion, string[]>();
   const apart = new Set<string>();
+  const subtrees = sameSubtree.map((suffixes) => subtreeRule(tree, portions, suffixes));
   let tries = 0;
   const place = (index: number, held: Held): Held | null => {
     const want = wants[index];
@@ -141,7 +155,7 @@ function search(tree: Tree, { amounts, portions }: Demand): Held | null {
       hold(more, provider.id, portion.amounts);
       takenBy.set(portion, [...mine, provider.id]);
       if (portion.apart) apart.add(provider.id);
-      const found = place(index + 1, more);
+      const found = subtrees.every((rule) => rule.canHold(takenBy)) ? place(index + 1, more) : null;
       if (found) return found;
       takenBy.set(portion, mine);
       if (portion.apart) apart.delete(provider.id);
@@ -151,12 +165,23 @@ function search(tree: Tree, { amounts, portions }: Demand): Held | null {
   return place(0, {});
 }
 
+function subtreeRule(tree: Tree, portions: readonly Portion[], suffixes: readonly string[]): SubtreeRule {
+  const members = portions
+    .filter(({ group }) => group !== undefined && suffixes.includes(group))
+    .map((portion) => ({
+      portion,
+      options: new Set(tree.filter((room) => mayGive(room, portion)).map(({ provider }) => provider.id)),
+    }));
+  return new SubtreeRule(members, new Map(tree.map(({ provider }) => [provider.id, provider.parent])));
+}
+
 /** Number of providers that could give the portion, counted up to the number needed. */
 export function countTakers(tree: Tree, portion: Portion): number {
   let found = 0;
-  for (const { provider, used } of tree) {
+  for (const room of tree) {
+    const { provider, used } = room;
     if (found === portion.count) break;
-    if (mayGive(provider, portion) && fit(provider, used, portion.amounts).fits) found += 1;
+    if (mayGive(room, portion) && fit(provider, used, portion.amounts).fits) found += 1;
   }
   return found;
 }
@@ -175,7 +200,7 @@ function tightest(tree: Tree, held: Held, wanted: Wanted): ProviderRoom[] {
   const { amounts } = wanted;
   const found: { readonly room: ProviderRoom; readonly left: number }[] = [];
   for (const room of tree) {
-    if (!mayGive(room.provider, wanted)) continue;
+    if (!mayGive(room, wanted)) continue;
     const used = withHeld(room, held);
     if (!fit(room.provider, used, amounts).fits) continue;
     let left = 0;
@@ -189,13 +214,19 @@ function tightest(tree: Tree, held: Held, wanted: Wanted): ProviderRoom[] {
   return found.map(({ room }) => room);
 }
 
-type Wanted = Pick<Portion, 'amounts' | 'traitsAnyOf' | 'traits'>;
+type Wanted = Pick<Portion, 'amounts' | 'traitsAnyOf' | 'traits' | 'memberOf' | 'notMemberOf'>;
 
 /** Whether the provider is of the wanted kind, regardless of what is free. */
-function mayGive({ inventories, traits: borne }: Provider, { amounts, traitsAnyOf, traits }: Wanted): boolean {
+function mayGive({ provider, pool }: ProviderRoom, wanted: Wanted): boolean {
+  const { amounts, traitsAnyOf, traits, memberOf, notMemberOf } = wanted;
+  const { inventories, traits: borne } = provider;
   for (const resourceClass in amounts) if (inventories[resourceClass] === undefined) return false;
   if (traitsAnyOf.length > 0 && !traitsAnyOf.some((trait) => borne.includes(trait))) return false;
-  return traits === undefined || traitFault(traits, borne) === null;
+  if (traits !== undefined && traitFault(traits, borne) !== null) return false;
+  if (memberOf === undefined && notMemberOf === undefined) return true;
+  const all = aggregatesIn(pool, provider.aggregates);
+  if (notMemberOf?.some((uuid) => all.includes(uuid))) return false;
+  return memberOf === undefined || memberOf.every((any) => any.some((uuid) => all.includes(uuid)));
 }
 
 type Held = Readonly<Record<string, Readonly<Record<string, number>>>>;
@@ -228,8 +259,10 @@ function closest(tree: Tree, held: Held, resourceClass: string, asked: number): 
   return best ?? { fits: false, refusal: 'NoInventory', resourceClass, asked, free: 0 };
 }
 
-function portionShortfalls({ amounts, count }: Portion, found: number): Shortfall[] {
-  return Object.entries(amounts).map(([resourceClass, each]) => ({
+function portionShortfalls({ amounts, count, group }: Portion, found: number): Shortfall[] {
+  const classes = Object.entries(amounts);
+  if (classes.length === 0) return [{ ...none, refusal: 'NoProvider', ...(group === undefined ? {} : { group }) }];
+  return classes.map(([resourceClass, each]) => ({
     fits: false,
     refusal: 'TooFew',
     resourceClass,
@@ -238,3 +271,10 @@ function portionShortfalls({ amounts, count }: Portion, found: number): Shortfal
     each,
   }));
 }
+
+/** Each portion has its provider, but never in one subtree. */
+function subtreeShortfalls({ sameSubtree = [] }: Demand): Shortfall[] {
+  return sameSubtree.map((suffixes) => ({ ...none, refusal: 'Apart', group: suffixes.join(', ') }));
+}
+
+const none = { fits: false, resourceClass: '', asked: 0, free: 0 } as const;

@@ -2,10 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
 import { InstanceSpec } from '../../api/resources/instance.ts';
+import { uuidOf } from '../state/views/placement-index.ts';
 import { testCache, testHost, testImage } from '../testing.ts';
 import { assertHostDemand } from './host-demand.ts';
 
-const cache = testCache([testImage(), ...testHost('h1', { spec: { pool: 'gold' } })]);
+const unknown = '6d0b4b0a-2d0b-4c1b-8e0f-0e2f6d6a5b11';
+const storage = '11111111-2222-4333-8444-555555555555';
+const [h1, h2] = [testHost('h1', { spec: { pool: 'gold' } }), testHost('h2')];
+const outside = { ...h1[1], id: storage, host: '', outside: { name: 'array-1', createdAtMs: 1, changedAtMs: 1 } };
+const cache = testCache([testImage(), ...h1, ...h2, outside]);
 
 /** Like a request: checked by the schema, then by the rules that it cannot express. */
 function faultOf(spec: Record<string, unknown>): { field: string | undefined; message: string } | undefined {
@@ -42,6 +47,7 @@ describe('what is let in', () => {
     ['a driver that a host has', place({ driver: 'fake' })],
     ['a GPU share', { gpus: { count: 1, share: 250, models: ['A100'] } }],
     ['cells that go up', { cpus: 4, memoryMiB: 1024, numaCells: 2 }],
+    ['a query for a host', place({ query: `resources=VCPU:1&in_tree=${uuidOf(h1[1].id)}` })],
     ['a query', place({ query: 'resources=VCPU:1,MEMORY_MB:256&required=CUSTOM_A,!CUSTOM_B' })],
     ['an unknown class', { resources: { CUSTOM_NOBODY_HAS: 1 } }],
   ];
@@ -186,6 +192,30 @@ describe('what is refused, naming the field', () => {
       place({ query: 'resources=VCPU:1&required=A', traits: { forbidden: ['A'] } }),
       'spec.placement.query',
       /both/,
+    ],
+    [
+      'a query for an unknown provider',
+      place({ query: `resources=VCPU:1&in_tree=${unknown}` }),
+      'spec.placement.query',
+      /in_tree names 6d0b.*which is no resource provider; "berth ledger ls"/,
+    ],
+    [
+      'a query for an outside provider',
+      place({ query: `resources=VCPU:1&in_tree=${storage}` }),
+      'spec.placement.query',
+      /in_tree names the outside provider "array-1", where no instance is placed/,
+    ],
+    [
+      'a query for two hosts',
+      place({ query: `resources=VCPU:1&in_tree=${uuidOf(h1[1].id)}&resources1=VCPU:1&in_tree1=${uuidOf(h2[1].id)}` }),
+      'spec.placement.query',
+      /in_tree names providers of h1 and h2; an instance has one host/,
+    ],
+    [
+      'a query against its own aggregates',
+      place({ query: `resources1=VCPU:1&member_of1=${storage}&member_of1=!${storage}` }),
+      'spec.placement.query',
+      /member_of both requires and excludes 11111111/,
     ],
     [
       'a query for disk in a group',

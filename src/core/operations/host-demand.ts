@@ -12,6 +12,7 @@ import { scoreNames } from '../scheduler/profiles.ts';
 import { vocabularyOf } from '../scheduler/vocabulary.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
+import { placementIndexOf } from '../state/views/placement-index.ts';
 
 /** Throws `InvalidRequest` naming the field. */
 export function assertHostDemand(snapshot: Snapshot, spec: AskingSpec): void {
@@ -27,7 +28,7 @@ export function assertHostDemand(snapshot: Snapshot, spec: AskingSpec): void {
       throw invalid(`spec.placement.tolerations[${i}].key`, 'a toleration with a value needs the key of the taint');
   }
   assertWeightNames(placement.weights, 'spec.placement.weights');
-  assertQuery(spec);
+  assertQuery(snapshot, spec);
   assertGpus(spec);
   assertCells(snapshot, spec);
 }
@@ -172,7 +173,7 @@ function assertPreference({ weight, key, operator, values, trait }: Preference, 
 }
 
 /** Amounts in the query may not be repeated elsewhere. */
-function assertQuery(spec: AskingSpec): void {
+function assertQuery(snapshot: Snapshot, spec: AskingSpec): void {
   const text = spec.placement.query;
   if (text === undefined) return;
   const field = 'spec.placement.query';
@@ -191,6 +192,11 @@ function assertQuery(spec: AskingSpec): void {
     const found = traitContradiction(rules);
     if (found) throw invalid(field, `${field}: ${found.message}`);
   }
+  for (const { memberOf = [], notMemberOf = [] } of [query, ...query.groups]) {
+    const none = memberOf.find((any) => any.every((uuid) => notMemberOf.includes(uuid)));
+    if (none) throw invalid(field, `${field}: member_of both requires and excludes ${none.join(', ')}`);
+  }
+  assertTree(snapshot, query.inTree ?? [], field);
   for (const group of query.groups) {
     // The disk has an allocation of its own, for a stopped guest.
     if (group.amounts['DISK_GB'] !== undefined)
@@ -209,6 +215,29 @@ function assertQuery(spec: AskingSpec): void {
       throw invalid(field, `${resourceClass} is requested both by the query and separately; leave one out`);
   if (spec.numaCells !== undefined && (asked.has('VCPU') || asked.has('MEMORY_MB')))
     throw invalid(field, 'with numaCells, CPUs and memory cannot be requested by a query');
+}
+
+/** An instance has one host: all trees are that of one host of ours. */
+function assertTree(snapshot: Snapshot, uuids: readonly string[], field: string): void {
+  if (uuids.length === 0) return;
+  const index = placementIndexOf(snapshot);
+  const hosts = new Set<string>();
+  for (const uuid of uuids) {
+    const provider = index.provider(index.idOf(uuid) ?? '');
+    if (!provider)
+      throw invalid(
+        field,
+        `${field}: in_tree names ${uuid}, which is no resource provider; "berth ledger ls" lists them`,
+      );
+    if (provider.outside)
+      throw invalid(
+        field,
+        `${field}: in_tree names the outside provider "${provider.outside.name}", where no instance is placed; name a provider of a host`,
+      );
+    hosts.add(provider.host);
+  }
+  if (hosts.size > 1)
+    throw invalid(field, `${field}: in_tree names providers of ${[...hosts].join(' and ')}; an instance has one host`);
 }
 
 function assertGpus({ gpus, resources }: AskingSpec): void {

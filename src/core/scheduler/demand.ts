@@ -83,8 +83,10 @@ export function demandOf(snapshot: Snapshot, spec: AskingSpec): Demand {
   if (spec.gpus) portions.push(gpuPortion(spec.gpus));
   if (spec.numaCells !== undefined) portions.push(takeCells(amounts, spec.numaCells));
   const query = queryOf(spec.placement);
-  if (query) portions.push(...takeQuery(amounts, query));
-  return { amounts, portions };
+  if (!query) return { amounts, portions };
+  portions.push(...takeQuery(amounts, query));
+  const { sameSubtree } = query;
+  return sameSubtree === undefined ? { amounts, portions } : { amounts, portions, sameSubtree };
 }
 
 const noPortions: readonly Portion[] = [];
@@ -116,11 +118,11 @@ function takeCells(amounts: Record<string, number>, cells: number): Portion {
 function takeQuery(amounts: Record<string, number>, { amounts: plain, groups, isolate }: ResourceQuery): Portion[] {
   for (const group of groups) for (const resourceClass in group.amounts) delete amounts[resourceClass];
   for (const resourceClass in plain) amounts[resourceClass] = plain[resourceClass] ?? 0;
-  return groups.map((group) => ({
-    amounts: group.amounts,
+  return groups.map(({ suffix, ...group }) => ({
+    ...group,
     count: 1,
     traitsAnyOf: [],
-    traits: group.traits,
+    group: suffix,
     ...(isolate ? { apart: true } : {}),
   }));
 }

@@ -78,6 +78,7 @@ const cellsPerHost = 4;
 interface ProviderUse {
   readonly provider: Provider;
   used: ReadonlyMap<string, number>;
+  pool: string | undefined;
 }
 
 const capacityMin = 16;
@@ -297,7 +298,7 @@ export class Fleet implements View {
     const name = `~${slot}`; // not the name of a host, and last in ties
     if (this.names[slot] !== undefined && this.names[slot] !== name) this.layout += 1;
     this.names[slot] = name;
-    this.trees[slot] = (this.trees[like] ?? []).map(({ provider }) => ({ provider, used: new Map() }));
+    this.trees[slot] = (this.trees[like] ?? []).map(({ provider, pool }) => ({ provider, used: new Map(), pool }));
     this.stepped[slot] = this.stepped[like] ?? false;
     this.guests[slot] = 0;
     this.ports[slot] = undefined;
@@ -325,6 +326,7 @@ export class Fleet implements View {
     this.#countRare(this.hosts[slot], host);
     this.unknownGuests.apply(slot, this.hosts[slot], host);
     this.hosts[slot] = host;
+    for (const use of this.trees[slot] ?? []) use.pool = host?.spec.pool;
     this.guestsMax[slot] = host?.spec.instancesMax ?? Number.POSITIVE_INFINITY;
     this.drivers[slot] = usualDriver(host?.status.drivers ?? []) ?? '';
   }
@@ -406,7 +408,8 @@ export class Fleet implements View {
     const name = this.names[slot] ?? '';
     const providers = this.#snapshot.providersOfHost(name).map(({ value }) => value);
     providers.sort((a, b) => Number(a.parent !== null) - Number(b.parent !== null) || (a.id < b.id ? -1 : 1));
-    this.trees[slot] = providers.map((provider) => ({ provider, used: this.#snapshot.usedBy(provider.id) }));
+    const pool = this.hosts[slot]?.spec.pool;
+    this.trees[slot] = providers.map((provider) => ({ provider, used: this.#snapshot.usedBy(provider.id), pool }));
     this.stepped[slot] = providers.some((provider) => Object.values(provider.inventories).some(isStepped));
     this.guests[slot] = this.#snapshot.heldOnHost(name);
     this.#sumColumns(slot);

@@ -30,6 +30,8 @@ export interface HostTerms {
   readonly traits?: TraitRules | undefined;
   /** Aggregates of its resource query. */
   readonly aggregates?: AggregateRules | undefined;
+  /** UUIDs of providers that its resource query names: of the host, all of them. */
+  readonly inTree?: readonly string[] | undefined;
   readonly preferences?: readonly Preference[] | undefined;
   readonly avoidHosts?: readonly string[] | undefined;
   readonly tolerations?: readonly Toleration[] | undefined;
@@ -68,6 +70,7 @@ export function hostTermsOf(
     hostRules: placement.hostRules,
     traits: placement.query === undefined ? placement.traits : traitsWithQuery(placement),
     aggregates: placement.query === undefined ? undefined : aggregatesOf(placement),
+    inTree: placement.query === undefined ? undefined : queryOf(placement)?.inTree,
     preferences: placement.preferences,
     avoidHosts: placement.avoidHosts,
     tolerations: placement.tolerations,

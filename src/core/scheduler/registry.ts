@@ -3,7 +3,7 @@
 
 import type { GroupPlugin, HostPlugin, Plugin, RoomPlugin } from './framework.ts';
 import { affinity } from './plugins/neighbours/affinity.ts';
-import { aggregates } from './plugins/aggregates.ts';
+import { aggregates } from './plugins/providers/aggregates.ts';
 import { antiAffinity } from './plugins/neighbours/anti-affinity.ts';
 import { avoidHosts } from './plugins/avoid-hosts.ts';
 import { cpuUtilization, guestCount, memoryUtilization } from './plugins/best-fit.ts';
@@ -15,6 +15,7 @@ import { gpuFragmentation } from './plugins/gpu-fragmentation.ts';
 import { hostRules } from './plugins/host-rules.ts';
 import { image } from './plugins/guests/image.ts';
 import { imageLocality } from './plugins/guests/image-locality.ts';
+import { inTree } from './plugins/providers/in-tree.ts';
 import { labels } from './plugins/labels.ts';
 import { limit } from './plugins/limit.ts';
 import { nominated } from './plugins/nominated.ts';
@@ -29,7 +30,7 @@ import { quota } from './plugins/quota.ts';
 import { spread } from './plugins/neighbours/spread.ts';
 import { softTaints, taints } from './plugins/taints.ts';
 import { tightFit } from './plugins/tight-fit.ts';
-import { traits } from './plugins/traits.ts';
+import { traits } from './plugins/providers/traits.ts';
 import { unknownGuest } from './plugins/unknown-guest.ts';
 import { idleness, utilization } from './plugins/utilization.ts';
 import { offers } from './plugins/guests/offers.ts';
@@ -48,6 +49,7 @@ export const hostPlugins: readonly HostPlugin[] = [
   hostRules,
   traits,
   aggregates,
+  inTree,
   image,
   driver,
   volumes,

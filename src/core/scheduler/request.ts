@@ -143,15 +143,15 @@ function workOut(snapshot: Snapshot, asking: Asking, pool: Pool['spec'] | undefi
 }
 
 type Keys = Pick<Request, 'assigned' | 'termsKey' | 'roomKey' | 'shapeKey'>;
-type Unkeyed = Pick<Request, 'amounts' | 'portions' | 'ports' | 'terms' | 'weights'>;
+type Unkeyed = Pick<Request, 'amounts' | 'portions' | 'sameSubtree' | 'ports' | 'terms' | 'weights'>;
 
 /** Adds the recorded amounts, and the keys by which engines tell requests apart. */
 export function withKeys<P extends Unkeyed>(parts: P): P & Keys {
-  const { amounts, portions, ports } = parts;
+  const { amounts, portions, sameSubtree, ports } = parts;
   const weights = weightsKeyOf(parts.weights);
   const terms = termsKeys.of(JSON.stringify(parts.terms));
   const plain = ports.length + portions.length === 0;
-  const room = roomKeys.of(plain ? JSON.stringify(amounts) : JSON.stringify([amounts, portions, ports]));
+  const room = roomKeys.of(plain ? JSON.stringify(amounts) : JSON.stringify([amounts, portions, ports, sameSubtree]));
   const shared = plain ? shareAmounts(room, amounts) : amounts;
   return {
     ...parts,

@@ -10,7 +10,7 @@ import { hostRules } from '../scheduler/plugins/host-rules.ts';
 import { labels } from '../scheduler/plugins/labels.ts';
 import { pool } from '../scheduler/plugins/pool.ts';
 import { taints } from '../scheduler/plugins/taints.ts';
-import { traits } from '../scheduler/plugins/traits.ts';
+import { traits } from '../scheduler/plugins/providers/traits.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { isDraining, isReady } from '../state/conditions.ts';
 import type { Snapshot } from '../state/snapshot.ts';

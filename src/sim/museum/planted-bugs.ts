@@ -46,9 +46,9 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'one path asks for room by a rule of its own: Nomad #9506, Nova CVE-2017-17051',
     invariant: 1,
     file: 'core/controllers/power-on.ts',
-    find: 'const verdict = assign(tree, { amounts: plainOf(status.assigned ?? {}, portions), portions });',
+    find: 'const verdict = assign(tree, { ...request, amounts: plainOf(status.assigned ?? {}, request.portions) });',
     replace:
-      'const verdict = assign(tree.map(({ provider }) => ({ provider, used: new Map() })), { amounts: plainOf(status.assigned ?? {}, portions), portions });',
+      'const verdict = assign(tree.map(({ provider }) => ({ provider, used: new Map() })), { ...request, amounts: plainOf(status.assigned ?? {}, request.portions) });',
   },
   {
     name: 'reserve-forgotten',

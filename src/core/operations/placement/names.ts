@@ -1,7 +1,8 @@
 // Names: which resource classes and traits there are: the standard ones, those made through the Placement API, and those that
 // hosts have.
 
-import { standardClasses, standardTraits } from '../../ledger/standard-names.ts';
+import { standardClasses } from '../../../api/resources/standard-classes.ts';
+import { standardTraits } from '../../ledger/standard-traits.ts';
 import { keys } from '../../state/keys.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import { placementIndexOf } from '../../state/views/placement-index.ts';

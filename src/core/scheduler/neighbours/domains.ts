@@ -11,7 +11,7 @@ import { hostRules } from '../plugins/host-rules.ts';
 import { image } from '../plugins/guests/image.ts';
 import { labels } from '../plugins/labels.ts';
 import { pool } from '../plugins/pool.ts';
-import { traits } from '../plugins/traits.ts';
+import { traits } from '../plugins/providers/traits.ts';
 import type { Request } from '../request.ts';
 import type { Slot } from '../engine/slot.ts';
 

@@ -111,6 +111,16 @@ function describeFit(verdict: Shortfall): { readonly reason: string; readonly me
     message: `${what} asked, but here ${given}`,
   });
   switch (verdict.refusal) {
+    case 'NoProvider':
+      return {
+        reason: 'ProviderMissing',
+        message: `none of its providers is as group ${verdict.group ?? ''} of the query wants`,
+      };
+    case 'Apart':
+      return {
+        reason: 'SubtreeMismatch',
+        message: `the groups ${verdict.group ?? ''} of the query get providers, but not in one subtree`,
+      };
     case 'Insufficient': {
       const message = `${what} asked, ${free}${unit} free: needs ${asked - free}${unit} more`;
       return { reason: insufficient, message };

@@ -1,8 +1,8 @@
 // traits: the host has every required trait, no forbidden one, and at least one of each list. Its traits are those of
 // its root provider: reported by its agent, set by its operator, or set through the Placement API.
 
-import { traitFault } from '../../ledger/traits.ts';
-import { type HostPlugin, refuse } from '../framework.ts';
+import { traitFault } from '../../../ledger/traits.ts';
+import { type HostPlugin, refuse } from '../../framework.ts';
 
 export const traits: HostPlugin = {
   name: 'traits',

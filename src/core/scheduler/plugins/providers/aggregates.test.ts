@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { poolAggregate } from '../../ledger/pool-aggregate.ts';
-import { testHost } from '../../testing.ts';
-import { verdictsOn } from './test-rule.ts';
+import { poolAggregate } from '../../../ledger/pool-aggregate.ts';
+import { testHost } from '../../../testing.ts';
+import { verdictsOn } from '../test-rule.ts';
 
 const storage = '6d0b4b0a-2d0b-4c1b-8e0f-0e2f6d6a5b11';
 const ci = poolAggregate('ci');

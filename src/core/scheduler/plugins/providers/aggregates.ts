@@ -1,8 +1,8 @@
 // aggregates: the host is in the aggregates that a resource query asks for, and in none that it excludes. Its aggregates are
 // those of its root provider, and that of its pool.
 
-import { aggregatesIn } from '../../ledger/pool-aggregate.ts';
-import { type HostPlugin, refuse } from '../framework.ts';
+import { aggregatesIn } from '../../../ledger/pool-aggregate.ts';
+import { type HostPlugin, refuse } from '../../framework.ts';
 
 export const aggregates: HostPlugin = {
   name: 'aggregates',

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { TraitRules } from '../../../api/resources/host-rules.ts';
-import type { Provider } from '../../state/records.ts';
-import { testHost } from '../../testing.ts';
-import { verdictsOn } from './test-rule.ts';
+import type { TraitRules } from '../../../../api/resources/host-rules.ts';
+import type { Provider } from '../../../state/records.ts';
+import { testHost } from '../../../testing.ts';
+import { verdictsOn } from '../test-rule.ts';
 
 function rootOf(name: string, traits: readonly string[]): Provider {
   return { ...testHost(name)[1], traits };

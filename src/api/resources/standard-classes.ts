@@ -1,0 +1,10 @@
+// The standard resource classes (os-resource-classes 1.1.0) of OpenStack. Written by scripts/placement-names.ts; never edited
+// by hand.
+
+export const standardClasses: readonly string[] = `
+VCPU MEMORY_MB DISK_GB PCI_DEVICE SRIOV_NET_VF NUMA_SOCKET NUMA_CORE NUMA_THREAD NUMA_MEMORY_MB IPV4_ADDRESS VGPU
+VGPU_DISPLAY_HEAD NET_BW_EGR_KILOBIT_PER_SEC NET_BW_IGR_KILOBIT_PER_SEC PCPU MEM_ENCRYPTION_CONTEXT FPGA PGPU
+NET_PACKET_RATE_KILOPACKET_PER_SEC NET_PACKET_RATE_EGR_KILOPACKET_PER_SEC NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC
+`
+  .trim()
+  .split(/\s+/);
