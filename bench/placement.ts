@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
 import { connectRaw, encodeRequest, type RawAnswer, type RawConnection } from './raw-http.ts';
+import { runMemory } from './placement-memory.ts';
 import { type Emit, median, percentile } from './row.ts';
 import { buildProduct, type ServerProcess, startServerProcess } from './server-process.ts';
 
@@ -16,9 +17,10 @@ const claims = 2_000;
 const questions = 1_000;
 const query = '/placement/allocation_candidates?resources=VCPU:1,MEMORY_MB:512,DISK_GB:5&limit=10';
 
-/** Takes a minute. */
+/** Takes two minutes. */
 export async function run(emit: Emit): Promise<void> {
   buildProduct();
+  await runMemory(emit);
   for (const count of providerCounts) await onProviders(count, emit);
 }
 

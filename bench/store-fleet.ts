@@ -21,6 +21,8 @@ export interface FleetSize {
   readonly projects: number;
   /** One for each of the first instances. */
   readonly events: number;
+  /** False: without the idempotency keys of their requests. */
+  readonly requestKeys?: false;
 }
 
 /** Each write is a commit of so many records, as a busy control plane groups them. */
@@ -37,17 +39,22 @@ export const hostNameOf = (i: number): string => `rack${Math.floor(i / 40)}-${i 
 export const projectNameOf = (i: number): string => `team-${i}`;
 export const instanceNameOf = (i: number): string => `web-${i}`;
 
-export async function fillStore(url: string, size: FleetSize): Promise<void> {
+export function fillStore(url: string, size: FleetSize): Promise<void> {
+  return storeRecords(url, recordsOf(size));
+}
+
+/** Writes records, by key, into a store. */
+export async function storeRecords(url: string, records: Iterable<readonly [string, AnyRecord]>): Promise<void> {
   const store = await openStore(url);
   try {
-    await fill(store, size);
+    await fill(store, records);
     await store.compact((await store.list('', { limit: 1 })).revision); // as every control plane does now and then
   } finally {
     await store.close();
   }
 }
 
-async function fill(store: Store, size: FleetSize): Promise<void> {
+async function fill(store: Store, records: Iterable<readonly [string, AnyRecord]>): Promise<void> {
   let batch: Write[] = [];
   const underWay = new Set<Promise<void>>();
   const flush = async (): Promise<void> => {
@@ -60,7 +67,7 @@ async function fill(store: Store, size: FleetSize): Promise<void> {
     underWay.add(commit);
     if (underWay.size >= commitsAhead) await Promise.race(underWay);
   };
-  for (const [key, record] of recordsOf(size)) {
+  for (const [key, record] of records) {
     batch.push({ key, value: encodeRecord(record) });
     if (batch.length === writesPerCommit) await flush();
   }
@@ -68,7 +75,7 @@ async function fill(store: Store, size: FleetSize): Promise<void> {
   await Promise.all(underWay);
 }
 
-function* recordsOf({ hosts, instances, projects, events }: FleetSize): Generator<[string, AnyRecord]> {
+function* recordsOf({ hosts, instances, projects, events, requestKeys }: FleetSize): Generator<[string, AnyRecord]> {
   yield entry(image());
   const providers: string[] = [];
   for (let i = 0; i < hosts; i++) {
@@ -101,16 +108,17 @@ function* recordsOf({ hosts, instances, projects, events }: FleetSize): Generato
       amounts: { [providers[i % hosts] ?? '']: instanceCapacity },
       driver: 'fake',
     });
-    yield [
-      keys.idempotency(project, `request-${i}`),
-      {
-        kind: 'idempotency',
-        resourceKey: key,
-        resourceId: id,
-        fingerprint: '0123456789abcdef0123456789abcdef',
-        createdAtMs: born,
-      },
-    ];
+    if (requestKeys !== false)
+      yield [
+        keys.idempotency(project, `request-${i}`),
+        {
+          kind: 'idempotency',
+          resourceKey: key,
+          resourceId: id,
+          fingerprint: '0123456789abcdef0123456789abcdef',
+          createdAtMs: born,
+        },
+      ];
     if (i < events) yield entry(eventOf(instance, host));
   }
 }
