@@ -1,5 +1,5 @@
 // A virtual machine that moves between two hosts while it runs: two agents in network namespaces of their own, whose bridges are connected. It
-// counts on its disk all the time, answers on its network, and is the same guest afterwards.
+// counts on its disk and on a volume all the time, answers on its network, and is the same guest afterwards.
 
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,7 +27,7 @@ const spaces = ['h1', 'h2'].map((name) => `bl${process.pid}-${name}`);
 const addresses = ['10.99.0.1', '10.99.0.2'];
 const guestAddress = '10.99.0.10';
 
-/** Counts to its disk, one sector for each count, and tells on its web page how far it is and whether the disk has every count once. */
+/** Counts to its disk and its volume, one sector for each count, and tells on its web page how far it is and whether both have every count once. */
 const program = `#!/bin/sh
 ip addr add ${guestAddress}/24 dev eth0
 mkdir -p /var/www/cgi-bin
@@ -39,12 +39,14 @@ echo
 echo "boot $(cat /proc/sys/kernel/random/boot_id)"
 echo "count $n"
 echo "disk $(dd if=/dev/vda bs=512 skip=200000 count=$n 2>/dev/null | tr -d '\\000' | md5sum)"
+echo "volume $(dd if=/dev/vdb bs=512 count=$n 2>/dev/null | tr -d '\\000' | md5sum)"
 echo "want $(seq 1 $n | md5sum)"
 END
 chmod 755 /var/www/cgi-bin/count
 { n=0; while :; do
   n=$((n + 1))
   echo $n | dd of=/dev/vda bs=512 seek=$((199999 + n)) conv=sync,fsync 2>/dev/null
+  echo $n | dd of=/dev/vdb bs=512 seek=$((n - 1)) conv=sync,fsync 2>/dev/null
   echo $n >/run/count.new; mv /run/count.new /run/count
 done; } &
 `;
@@ -101,8 +103,18 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
       `http://${guestAddress}/cgi-bin/count`,
     );
     const field = (name: string): string => new RegExp(`^${name} (\\S+)`, 'm').exec(page)?.[1] ?? page;
-    return { boot: field('boot'), count: Number(field('count')), disk: field('disk'), want: field('want') };
+    const count = Number(field('count'));
+    return { boot: field('boot'), count, written: [field('disk'), field('volume')], want: field('want') };
   };
+
+  /** What each host has of volumes, and of moves. */
+  const volumeFiles = (): Promise<string[][]> =>
+    Promise.all(
+      ['h1', 'h2'].map(async (name) => [
+        ...(await readdir(join(directory, name, 'volumes')).catch(() => [])),
+        ...(await readdir(join(directory, name, 'incoming')).catch(() => [])),
+      ]),
+    );
 
   beforeAll(async () => {
     const tiny = await tinyImage();
@@ -164,7 +176,8 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
   }, 60_000);
 
   it('keeps counting on its disk and answering, and does not boot again', async () => {
-    const size = ['--cpus', '1', '--memory', '128MiB', '--disk', '1GiB'];
+    await berth('volume', 'create', 'data', '--size', '1GiB');
+    const size = ['--cpus', '1', '--memory', '128MiB', '--disk', '1GiB', '-v', 'data'];
     await berth(
       'run',
       'tiny',
@@ -179,7 +192,7 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
     );
     await startAgent(1);
     const before = await look();
-    expect(before.disk).toBe(before.want);
+    expect(before.written).toEqual([before.want, before.want]);
     const ping = spawn('nsenter', [...within(spaces[0]), 'busybox', 'ping', guestAddress], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
@@ -202,7 +215,7 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
     const after = await look();
     expect(after.boot).toBe(before.boot);
     expect(after.count).toBeGreaterThan(before.count);
-    expect(after.disk).toBe(after.want); // none lost, none twice
+    expect(after.written).toEqual([after.want, after.want]); // none lost, none twice
     const { status } = await show();
     expect(status).toMatchObject({
       host: 'h2',
@@ -212,6 +225,7 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
     });
     const left = (await readdir(join(directory, 'h1', 'qemu'))).filter((name) => name.startsWith('inst_'));
     expect(left).toEqual([]);
+    expect(await volumeFiles()).toEqual([[], [expect.stringMatching(/^vol_/)]]);
   }, 120_000);
 
   it('comes back by a drain', async () => {
@@ -219,8 +233,9 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
     expect(drain).toMatch(/db +moved live +h1/);
     const hash = /--apply (\w+)/.exec(drain)?.[1] ?? '';
     expect(await berth('host', 'drain', 'h2', '--apply', hash, '--watch')).toMatch(/h2: Drained/);
-    const { disk, want } = await look();
-    expect(disk).toBe(want);
+    const { written, want } = await look();
+    expect(written).toEqual([want, want]);
+    expect(await volumeFiles()).toEqual([[expect.stringMatching(/^vol_/)], []]);
     expect((await show()).status).toMatchObject({ host: 'h1', incarnation: 3, diskIncarnation: 1 });
   }, 120_000);
 });

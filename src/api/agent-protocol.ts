@@ -187,6 +187,9 @@ export const LiveMachine = Type.Object(
         {
           name: Type.String({ pattern: '^(disk|vol_[0-9a-z]{26})$' }),
           sizeBytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+          /** Of a volume: its name, by which the guest finds it, and where it is on the bus. */
+          label: Type.Optional(Type.String({ maxLength: 63 })),
+          slot: Type.Optional(Type.Integer({ minimum: 0, maximum: 31 })),
         },
         closed,
       ),

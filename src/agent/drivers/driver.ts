@@ -82,6 +82,10 @@ export interface GuestVolume {
   readonly name: string;
   readonly path: string;
   readonly readOnly: boolean;
+  /** Of a guest that arrives live: the file at `path`, which its contents are written to. */
+  readonly received?: ReceivedFile;
+  /** Of a guest that arrives live: where it is on the bus. */
+  readonly slot?: number;
 }
 
 /** What the driver sees of one guest. */
@@ -179,8 +183,8 @@ export interface GuestLiveMigration {
   /** On the source, of a guest that runs. */
   describe(instanceId: string): Promise<LiveMachine>;
   /**
-   * On the target: makes a machine that waits for disk and memory, and runs nothing. The guest is `preparing`. Throws `NotPossible`, with all
-   * differences, when it is another machine.
+   * On the target: makes a machine that waits for disks and memory, and runs nothing. The guest is `preparing`. Its volumes are empty files of
+   * the same sizes. Throws `NotPossible`, with all differences, when it is another machine.
    */
   expect(spec: GuestSpec, machine: LiveMachine, signal: AbortSignal): Promise<void>;
   /** On the target, while it waits: where the source's `dial` of the same name leads. */

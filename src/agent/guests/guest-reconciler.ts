@@ -24,11 +24,11 @@ import type { VolumeFiles } from '../volumes/files/volume-files.ts';
 import type { Runs } from '../runner/runs.ts';
 import { GuestChecks } from './checks/guest-checks.ts';
 import { GuestNotes } from './guest-notes.ts';
-import { isUnfinished } from './guest-state.ts';
 import { interrupt } from './interrupt.ts';
 import { allInSight, type Drivers, observed, oldestGuest, type Seen, seenGuests } from './observe.ts';
 import type { GuestParts, VolumesOfHost } from './parts.ts';
 import { type Action, planFor } from './plan.ts';
+import { discardReceived } from './received-volumes.ts';
 import { wantedNow } from './self-stop.ts';
 import { canTell, settleOlder } from './settle.ts';
 import { type ReportedStatus, statusOf } from './status.ts';
@@ -197,24 +197,12 @@ export class GuestReconciler {
     const known = this.#options.ledger.newestOf(instanceId);
     const entry = known && { ...known, assignment: wantedNow(known.assignment, this.#parts.leaseHeld) };
     if (entry === undefined) return 'rest'; // a guest without an entry is reported by the heartbeat, and not touched
-    await this.#discardReceived(entry);
+    await discardReceived(this.#parts, entry);
     const next = this.#decide(entry);
     if (next === undefined) return 'rest';
     const step = await this.#take(next.action, entry, next.seen);
     if (step === 'go-on') this.#options.onChange(instanceId);
     return step;
-  }
-
-  /** Of moves that came to nothing, and of a guest that has its disk now. */
-  async #discardReceived({ assignment }: LedgerEntry): Promise<void> {
-    const { moves } = this.#parts;
-    const { instanceId, incarnation, want, driver } = assignment;
-    if (!this.#options.ledger.confirmed) return;
-    const guest = oldestGuest(this.#parts, instanceId, driver)?.guest;
-    const made = guest?.incarnation === incarnation && guest.state !== 'preparing' && !isUnfinished(guest);
-    const isOver = (received: number): boolean =>
-      received < incarnation || (received === incarnation && (want === 'absent' || made));
-    for (const incoming of moves.leftovers(instanceId, isOver)) await moves.discard(incoming);
   }
 
   /** Undefined: nothing can be decided yet. Whatever prevents it, all instances are looked at again when it ends. */

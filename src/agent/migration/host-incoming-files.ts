@@ -5,6 +5,7 @@ import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from 'typebox';
 import { matches } from '../../api/parse.ts';
+import { assert } from '../../base/assert.ts';
 import { syncDirectory, writeWhole } from '../host/write-whole.ts';
 import type { Incoming, IncomingFiles, IncomingLook, ReceivedFile } from './moved-files.ts';
 import { openDisk } from './open-disk.ts';
@@ -64,13 +65,23 @@ class HostIncomingFiles implements IncomingFiles {
   }
 
   async begin(incoming: Incoming, look: IncomingLook): Promise<void> {
-    await this.discard(incoming);
-    const folder = this.#folderOf(incoming);
-    await mkdir(this.#directory, { recursive: true, mode: this.#mode });
-    await mkdir(folder, { mode: this.#mode });
+    await this.#makeFolder(incoming);
     for (const { name } of look.files) await (await open(this.#partOf(incoming, name), 'w', 0o600)).close();
     await this.#save(incoming, look);
     await syncDirectory(this.#directory);
+  }
+
+  /** They have their names from the start: `whole` says that they are complete. */
+  async expect(incoming: Incoming, look: IncomingLook): Promise<void> {
+    await this.#makeFolder(incoming);
+    await this.#save(incoming, look);
+    await syncDirectory(this.#directory);
+  }
+
+  async #makeFolder(incoming: Incoming): Promise<void> {
+    await this.discard(incoming);
+    await mkdir(this.#directory, { recursive: true, mode: this.#mode });
+    await mkdir(this.#folderOf(incoming), { mode: this.#mode });
   }
 
   async append(
@@ -105,7 +116,12 @@ class HostIncomingFiles implements IncomingFiles {
   fileOf(incoming: Incoming, name: string): ReceivedFile {
     if (!namePattern.test(name)) throw new RangeError(`"${name}" is no file of a move`);
     const path = join(this.#folderOf(incoming), `${name}.qcow2`);
-    return { path, bytes: () => readFile(path), open: () => openDisk(path) };
+    return {
+      path,
+      bytes: () => readFile(path),
+      open: () => openDisk(path),
+      write: () => assert(false, 'a real disk is written by its hypervisor'),
+    };
   }
 
   async discard(incoming: Incoming): Promise<void> {

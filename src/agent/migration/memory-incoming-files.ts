@@ -21,14 +21,16 @@ export function createMemoryIncomingFiles(
     if (kept === undefined) throw new Error(`nothing of ${incoming.instanceId} has been received`);
     return kept;
   };
+  const makeRoom = async (incoming: Incoming, look: IncomingLook): Promise<void> => {
+    await beforeChange();
+    const { instanceId, incarnation } = incoming;
+    memory.set(keyOf(incoming), { incoming: { instanceId, incarnation }, look, bytes: new Map() });
+  };
   return {
+    begin: makeRoom,
+    expect: makeRoom,
     list: async () => Array.from(memory.values(), ({ incoming, look }) => ({ ...incoming, ...look })),
     look: async (incoming) => memory.get(keyOf(incoming))?.look,
-    async begin(incoming, look) {
-      await beforeChange();
-      const { instanceId, incarnation } = incoming;
-      memory.set(keyOf(incoming), { incoming: { instanceId, incarnation }, look, bytes: new Map() });
-    },
     async append(incoming, { name, length, bytes }) {
       await beforeChange();
       const kept = known(incoming);
@@ -49,6 +51,7 @@ export function createMemoryIncomingFiles(
       return {
         path: `/pretended/${keyOf(incoming)}/${name}.qcow2`,
         bytes: async () => bytes(),
+        write: (written) => void known(incoming).bytes.set(name, written),
         open: async () => readerOf(bytes()),
       };
     },

@@ -93,7 +93,7 @@ export class Moves implements Outgoing {
   /** The disk that was received for this guest. */
   diskOf({ instanceId, incarnation }: Incoming): ReceivedFile | undefined {
     const found = this.#received.get(instanceId)?.find((each) => each.incarnation === incarnation && each.whole);
-    return found && this.files?.fileOf(found, diskName);
+    return found?.names.includes(diskName) ? this.files?.fileOf(found, diskName) : undefined;
   }
 
   volumeOf(volumeId: string): ReceivedFile | undefined {
@@ -173,6 +173,11 @@ export class Moves implements Outgoing {
   /** What this host still has of moves of the instance that `isOver` says are over. */
   leftovers(instanceId: string, isOver: (incarnation: number) => boolean): readonly Incoming[] {
     return (this.#received.get(instanceId) ?? []).filter(({ incarnation }) => isOver(incarnation));
+  }
+
+  /** The files that were received, or are being received, for this guest. */
+  namesOf({ instanceId, incarnation }: Incoming): readonly string[] {
+    return this.#received.get(instanceId)?.find((each) => each.incarnation === incarnation)?.names ?? [];
   }
 
   async discard(incoming: Incoming): Promise<void> {

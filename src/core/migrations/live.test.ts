@@ -176,8 +176,22 @@ describe('what is in the way of a live move', () => {
       host: 'a',
       attachedTo: { instance: 'db', id },
     };
-    addRecord(cache, testVolume('data', { sizeGiB: 1 }, status));
-    expect(codes(cache)).toEqual(['Suspended', 'NotRunning', 'NotBridge', 'HasVolume', 'NoHost']);
+    const volume = { snapshots: [{ name: 'monday', createdAtMs: 1 }], sizeGiB: 1, state: 'ready' as const };
+    addRecord(cache, testVolume('data', { sizeGiB: 1 }, { ...status, volume }));
+    expect(codes(cache)).toEqual(['Suspended', 'NotRunning', 'NotBridge', 'VolumeStays', 'NoHost']);
+  });
+
+  it.each([
+    ['a snapshot', { snapshots: ['monday'] }, {}, ['VolumeBusy', 'VolumeStays']],
+    ['a file system', { format: 'filesystem' as const }, {}, ['VolumeStays']],
+    ['read-only', {}, { readOnly: true }, ['VolumeStays']],
+    ['nothing', {}, {}, []],
+  ])('a volume, for %s', (_why, spec, attached, expected) => {
+    const cache = fleet({ a: hostLike(alike, 'AA'), b }, { volumes: [{ name: 'data', ...attached }] });
+    const attachedTo = { instance: 'db', id: now(cache).metadata.id };
+    const status = { phase: 'Ready' as const, made: true, observedGeneration: 1, host: 'a', attachedTo };
+    addRecord(cache, testVolume('data', { sizeGiB: 1, ...spec }, status));
+    expect(codes(cache)).toEqual(expected);
   });
 
   it('a target that the source cannot reach', () => {

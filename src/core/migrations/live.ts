@@ -3,6 +3,7 @@
 import type { PlanReason } from '../../api/plans/host-plan.ts';
 import type { LiveKind } from '../../api/resources/host.ts';
 import type { Instance } from '../../api/resources/instance.ts';
+import type { Volume } from '../../api/resources/volume.ts';
 import { equalJson } from '../../base/equal-json.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
@@ -29,9 +30,19 @@ export function obstaclesToLive(snapshot: Snapshot, instance: Instance, driver: 
       'NotBridge',
       `it is on the network ${live.network} of its host, and would lose its connections: only guests on a bridge move while they run`,
     );
-  if (volumesThatMove(snapshot, instance).length > 0)
-    add('HasVolume', 'it has a volume, and volumes move only while it is stopped');
+  for (const { value } of volumesThatMove(snapshot, instance))
+    for (const why of whyVolumeStays(value, instance))
+      add('VolumeStays', `volume ${value.metadata.name} ${why}: it moves only while the instance is stopped`);
   return reasons;
+}
+
+/** A running guest takes the contents of its disks along, and nothing else of their files. */
+function whyVolumeStays({ metadata, spec, status }: Volume, { spec: { volumes = [] } }: Instance): string[] {
+  return [
+    ...(spec.snapshots.length > 0 || (status.volume?.snapshots.length ?? 0) > 0 ? ['has snapshots'] : []),
+    ...(spec.format === 'filesystem' ? ['has a file system that its host mounts'] : []),
+    ...(volumes.some(({ name, readOnly }) => name === metadata.name && readOnly) ? ['is attached read-only'] : []),
+  ];
 }
 
 /** Whether there is any other host that is alike. */

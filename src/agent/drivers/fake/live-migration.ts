@@ -13,8 +13,12 @@ export function liveMigration(hands: Hands, newGuest: (spec: GuestSpec) => FakeG
   return {
     kind: async () => ({ machine: 'fake', cpu: 'fake', network: 'bridge' }),
     async describe(instanceId) {
-      const { ready } = running(hands, 'move', instanceId);
-      return { parts: ['fake'], disks: [], memoryMiB: 64, ready };
+      const { ready, volumes = [] } = running(hands, 'move', instanceId);
+      const disks = volumes.map(({ volumeId, name }) => {
+        const sizeBytes = world.volumeDisk(host).get(volumeId)?.sizeBytes ?? 0;
+        return { name: volumeId, sizeBytes, label: name };
+      });
+      return { parts: ['fake'], disks, memoryMiB: 64, ready };
     },
     async expect(spec, machine, signal) {
       const { instanceId } = spec;
@@ -87,9 +91,18 @@ async function send(
     if (guest.frozen !== undefined) world.thaw(guest);
     throw new DriverError('HypervisorFailed', `no machine waits for ${instanceId}`);
   }
+  sendVolumes(hands, target);
   world.arrive(target, guest);
   await wait();
   if (signal.aborted) throw aborted(instanceId);
+}
+
+/** As a real guest, with what is on them now and without their snapshots. */
+function sendVolumes({ world, host }: Hands, { volumes = [] }: FakeGuest): void {
+  for (const { volumeId, received } of volumes) {
+    const volume = world.volumeDisk(host).get(volumeId);
+    if (volume !== undefined) received?.write(new TextEncoder().encode(JSON.stringify({ ...volume, snapshots: [] })));
+  }
 }
 
 function running(hands: Hands, verb: string, instanceId: string): FakeGuest {

@@ -16,6 +16,8 @@ const RecordedVolume = Type.Object({
   name: Type.String(),
   path: Type.String(),
   readOnly: Type.Boolean(),
+  /** Where a guest that arrived live has it on the bus. Absent: where QEMU puts it. */
+  slot: Type.Optional(Type.Integer()),
 });
 
 export const GuestRecord = Type.Object({

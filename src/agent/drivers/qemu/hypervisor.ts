@@ -77,6 +77,7 @@ class QemuHypervisor implements Hypervisor {
   readonly migrates = true;
   readonly live: NonNullable<Hypervisor['live']> = {
     kind: () => this.#liveKind(),
+    // One socket for all disks: who connects there names the disk.
     socketOf: async ({ directory }, name) => join(await socketFolder(directory), moveSocket(name)),
   };
   readonly network?: HostNetwork;

@@ -27,11 +27,12 @@ export function volumeNode({ volumeId, path, readOnly }: GuestVolume) {
 }
 
 export function volumeDevice(volume: GuestVolume) {
-  const { volumeId } = volume;
+  const { volumeId, slot } = volume;
   return {
     driver: 'virtio-blk-pci',
     id: deviceId(volumeId),
     drive: nodeName(volumeId),
     serial: volumeSerial(volume),
+    ...(slot === undefined ? {} : { addr: `0x${slot.toString(16)}` }),
   } as const;
 }

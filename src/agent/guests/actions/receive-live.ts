@@ -8,6 +8,7 @@ import type { Driver, GuestLiveMigration, GuestSpec } from '../../drivers/driver
 import { DriverError } from '../../host/driver-error.ts';
 import type { LedgerEntry } from '../../ledger/ledger.ts';
 import type { LiveSource, MoveProgress } from '../../migration/move.ts';
+import { expectVolumes, finishVolumes } from '../received-volumes.ts';
 import { oldestGuest } from '../observe.ts';
 import type { GuestParts } from '../parts.ts';
 import { listen, meansToReceive, tell } from './receive.ts';
@@ -70,8 +71,10 @@ async function confirm(parts: GuestParts, assignment: Assignment, signal: AbortS
   const source = await parts.moves.direct?.source(move, signal);
   if (source === undefined)
     throw new DriverError('Internal', 'the host that the guest leaves has not connected to this host');
-  if (await source.sent(move, signal)) tell(parts, assignment, { state: 'received', bytes: 0, way: 'direct' });
-  else tell(parts, assignment, { state: 'failed', bytes: 0, message: 'it runs on at the host that it was to leave' });
+  if (await source.sent(move, signal)) {
+    await finishVolumes(parts, assignment);
+    tell(parts, assignment, { state: 'received', bytes: 0, way: 'direct' });
+  } else tell(parts, assignment, { state: 'failed', bytes: 0, message: 'it runs on at the host that it was to leave' });
   return 'rest';
 }
 
@@ -97,10 +100,12 @@ async function takeOver(parts: GuestParts, assignment: Assignment, means: Means)
   const machine = await source.machine(move, signal);
   const failed = new AbortController();
   try {
-    await live.expect(spec, machine, signal);
+    const volumes = await expectVolumes(parts, assignment, machine, signal);
+    await live.expect(volumes.length === 0 ? spec : { ...spec, volumes }, machine, signal);
     moves.direct?.accept(move, (name) => live.connect(instanceId, name));
     log.info('receiving a guest that runs', { instance: instanceId, move: move.id });
     await sent(parts, assignment, { source, machine, live, signal: AbortSignal.any([signal, failed.signal]) });
+    await finishVolumes(parts, assignment);
   } catch (error) {
     failed.abort();
     // What waits here may be incomplete, and never runs.

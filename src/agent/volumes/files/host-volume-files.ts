@@ -121,6 +121,13 @@ class HostVolumeFiles implements VolumeFiles {
     if (!sound) throw new DriverError('ImageInvalid', 'a volume that was received is damaged');
   }
 
+  makeEmpty(path: string, sizeBytes: number, signal: AbortSignal): Promise<void> {
+    return this.#asVolumeError(`make ${path}`, async () => {
+      await this.#qemuImg.create(`cannot make ${path}`, path, { sizeBytes, signal });
+      await sync(path, (file) => file.chmod(0o600));
+    });
+  }
+
   adopt(volumeId: string, received: ReceivedFile): Promise<void> {
     return this.#asVolumeError(`take over volume ${volumeId}`, async () => {
       const folder = this.#folderOf(volumeId);

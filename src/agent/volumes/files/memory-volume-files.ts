@@ -71,6 +71,7 @@ export function createMemoryVolumeFiles(options: MemoryVolumeFilesOptions): Volu
       return readerOf(new TextEncoder().encode(JSON.stringify(volume)));
     },
     check: async () => {},
+    makeEmpty: () => beforeChange(),
     async adopt(volumeId, received) {
       await beforeChange();
       if (disk.has(volumeId)) return;

@@ -1,7 +1,7 @@
 // What qemu-img does to the files of volumes, in its jail. Every failure is a `VolumeError`.
 
 import { statfs } from 'node:fs/promises';
-import { basename, dirname } from 'node:path';
+import { basename, dirname, isAbsolute } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import { type JailLimits, runQemuImg } from '../../images/qemu-img.ts';
 import { snapshotTag, VolumeError, type VolumeErrorCode } from './volume-files.ts';
@@ -23,6 +23,8 @@ export interface VolumeQemuImgOptions {
 }
 
 interface Call {
+  /** Default: the folder of volumes. */
+  readonly workingDirectory?: string;
   readonly limits: JailLimits;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
@@ -36,13 +38,17 @@ export class VolumeQemuImg {
     this.#options = options;
   }
 
+  /** `file`: below the folder of volumes, or anywhere as an absolute path. */
   create(
     what: string,
     file: string,
     { sizeBytes, signal }: { readonly sizeBytes: number; readonly signal: AbortSignal },
   ): Promise<void> {
-    const words = ['create', '-q', '-f', 'qcow2', '-o', 'compat=1.1', file, String(sizeBytes)];
-    return this.#run(what, words, { limits: changeLimits, timeoutMs: shortTimeoutMs, signal });
+    const [workingDirectory, name] = isAbsolute(file)
+      ? [dirname(file), basename(file)]
+      : [this.#options.directory, file];
+    const words = ['create', '-q', '-f', 'qcow2', '-o', 'compat=1.1', name, String(sizeBytes)];
+    return this.#run(what, words, { workingDirectory, limits: changeLimits, timeoutMs: shortTimeoutMs, signal });
   }
 
   /** Copies a snapshot of one file to another. */

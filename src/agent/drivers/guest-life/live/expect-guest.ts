@@ -53,6 +53,7 @@ async function make(hands: Hands, slot: Slot, { spec, machine, signal }: Expecte
   slot.record = {
     ...newRecord(spec, guestUuid(instanceId, bornAs(spec))),
     ...{ incoming: true, ready },
+    ...(spec.volumes === undefined ? {} : { volumes: spec.volumes.map(({ received: _file, ...volume }) => volume) }),
     ...(address === undefined ? {} : { address }),
     ...(startedAtMs === undefined ? {} : { startedAtMs }),
   };

@@ -21,9 +21,14 @@ export function liveMigrationOf(hands: Hands, moves: NonNullable<Hypervisor['liv
     kind: () => moves.kind(),
     async describe(instanceId) {
       const { record, live } = running(hands, 'move', instanceId);
-      const { ready, address, startedAtMs } = record;
+      const { ready, address, startedAtMs, volumes = [] } = record;
+      const { disks, ...parts } = await live.parts();
       return {
-        ...(await live.parts()),
+        ...parts,
+        disks: disks.map((disk) => {
+          const label = volumes.find(({ volumeId }) => volumeId === disk.name)?.name;
+          return label === undefined ? disk : { ...disk, label };
+        }),
         ready,
         ...(address === undefined ? {} : { address }),
         ...(startedAtMs === undefined ? {} : { startedAtMs }),

@@ -1,9 +1,10 @@
-// Moves the memory and the disk of a machine that runs to another QEMU: NBD for the disk, a migration stream for the memory, both through
+// Moves the memory and the disks of a machine that runs to another QEMU: NBD for the disks, a migration stream for the memory, both through
 // unix sockets. It never lets a machine run on whose memory may be complete elsewhere: who asks for `goOn` must know that it is not.
 //
-//   source: mirror ─► ready ─► migrate ─► pre-switchover (still) ─► end of mirror ─► handed over ─► continue ─► completed (still)
-//   target: wait (-incoming, -S) ──────────────────────────────────────────────────────────────────────────► completed (still)
+//   source: mirrors ─► ready ─► migrate ─► pre-switchover (still) ─► end of mirrors ─► handed over ─► continue ─► completed (still)
+//   target: wait (-incoming, -S) ───────────────────────────────────────────────────────────────────────────► completed (still)
 
+import type { LiveMachine } from '../../../../api/agent-protocol.ts';
 import { sleep, type Clock } from '../../../../base/clock.ts';
 import { isRecord } from '../../../../base/is-record.ts';
 import { DriverError } from '../../../host/driver-error.ts';
@@ -14,7 +15,8 @@ import { differences, machineParts } from './machine-parts.ts';
 import { moveSocket, openMoveSockets } from './move-sockets.ts';
 
 const node = 'disk';
-const mirrored = 'move-disk';
+/** Jobs of the source, and its nodes for the disks of the target. A node's name has at most 31 characters. */
+const mirrorPattern = /^move-(disk|\d+)$/;
 const memory = 'memory';
 /** Until the CPUs stand still. */
 const lookMs = 50;
@@ -66,8 +68,10 @@ class LiveRun implements RunLive {
     const pathOf = (name: string): string => (folder === '' ? moveSocket(name) : `${folder}/${moveSocket(name)}`);
     await this.#setCapabilities();
     await this.#qmp.execute('nbd-server-start', { addr: { type: 'unix', data: { path: pathOf(node) } } });
-    const exported = { id: mirrored, type: 'nbd', 'node-name': node, name: node, writable: true };
-    await this.#qmp.execute('block-export-add', exported);
+    for (const { node: name, mirror: id } of mirrorsOf(machine)) {
+      const exported = { id, type: 'nbd', 'node-name': name, name, writable: true };
+      await this.#qmp.execute('block-export-add', exported);
+    }
     await this.#qmp.execute('migrate-incoming', { uri: `unix:${pathOf(memory)}` });
   }
 
@@ -84,14 +88,16 @@ class LiveRun implements RunLive {
   async send(call: RunSend, signal: AbortSignal): Promise<void> {
     const { directory } = this.#parts;
     const folder = await socketFolder(directory);
+    const mirrors = mirrorsOf(await this.parts());
     const sockets = await openMoveSockets({ directory, folder }, [node, memory], (name) => call.dial(name));
     try {
       await this.#setCapabilities();
       await this.#qmp.execute('migrate-set-parameters', { 'max-bandwidth': call.bytesPerSecondMax ?? unlimited });
-      await this.#mirror(sockets.pathOf(node), call, signal);
+      for (const mirror of mirrors) await this.#mirror(sockets.pathOf(node), mirror, call);
+      await this.#untilMirrored(mirrors, call, signal);
       await this.#qmp.execute('migrate', { uri: `unix:${sockets.pathOf(memory)}` });
       await this.#untilStill(call, signal);
-      await this.#endMirror();
+      await this.#endMirrors(mirrors);
       call.assertUnderWay();
       signal.throwIfAborted();
       await call.onHandOver();
@@ -106,7 +112,7 @@ class LiveRun implements RunLive {
     } finally {
       await sockets.close();
     }
-    await this.#qmp.execute('blockdev-del', { 'node-name': mirrored }).catch(() => {}); // it goes with QEMU
+    for (const { mirror } of mirrors) await this.#qmp.execute('blockdev-del', { 'node-name': mirror }).catch(() => {}); // it goes with QEMU
   }
 
   async isSent(): Promise<boolean> {
@@ -118,11 +124,10 @@ class LiveRun implements RunLive {
     const over = why === 'over';
     const status = await this.#migrationStatus();
     if (status === 'completed' && !over) return false;
-    const jobs = await this.#jobs();
+    const jobs = (await this.#jobs()).filter(({ id }) => mirrorPattern.test(id));
     const active = status !== undefined && !['none', 'completed', 'failed', 'cancelled'].includes(status);
-    const copied = jobs.some(({ id }) => id === mirrored);
     // A guest may stand still for other reasons.
-    if (why === 'found' && !active && !copied) return true;
+    if (why === 'found' && !active && jobs.length === 0) return true;
     if (active) {
       await this.#qmp.execute('migrate_cancel');
       const ended = await this.#within(switchMsMax, async () => {
@@ -131,8 +136,11 @@ class LiveRun implements RunLive {
       });
       if (ended === 'completed' && !over) return false; // it was faster
     }
-    if (copied) await this.#dropMirror();
-    await this.#qmp.execute('blockdev-del', { 'node-name': mirrored }).catch(() => {}); // there is none
+    for (const { id } of jobs) await this.#dropMirror(id);
+    const nodes: unknown = await this.#qmp.execute('query-named-block-nodes', { flat: true });
+    for (const { 'node-name': name } of Array.isArray(nodes) ? nodes.filter(isRecord) : [])
+      if (mirrorPattern.test(String(name)))
+        await this.#qmp.execute('blockdev-del', { 'node-name': name }).catch(() => {}); // it goes with QEMU
     await this.#goOn();
     return true;
   }
@@ -161,28 +169,36 @@ class LiveRun implements RunLive {
     await this.#qmp.execute('migrate-set-capabilities', { capabilities });
   }
 
-  /** Resolves when the other disk has all that this one has, and gets what is written. */
-  async #mirror(path: string, { bytesPerSecondMax, onProgress }: RunSend, signal: AbortSignal): Promise<void> {
+  async #mirror(path: string, { node: name, mirror }: Mirror, { bytesPerSecondMax }: RunSend): Promise<void> {
     await this.#qmp.execute('blockdev-add', {
       driver: 'nbd',
-      'node-name': mirrored,
+      'node-name': mirror,
       server: { type: 'unix', path },
-      export: node,
+      export: name,
     });
     await this.#qmp.execute('blockdev-mirror', {
-      'job-id': mirrored,
-      device: node,
-      target: mirrored,
-      sync: 'top', // both lie upon the same image
+      'job-id': mirror,
+      device: name,
+      target: mirror,
+      sync: 'top', // both lie upon the same image, or upon nothing
       'auto-dismiss': false,
       ...(bytesPerSecondMax === undefined ? {} : { speed: bytesPerSecondMax }),
     });
+  }
+
+  /** Resolves when the other disks have all that these have, and get what is written. */
+  async #untilMirrored(mirrors: readonly Mirror[], { onProgress }: RunSend, signal: AbortSignal): Promise<void> {
     await this.#until(signal, lookMs, async () => {
-      const job = await this.#job();
-      if (job.progress !== undefined) onProgress(job.progress);
-      if (job.status === 'concluded')
-        throw new DriverError('HypervisorFailed', `its disk was not copied: ${job.error}`);
-      return job.status === 'ready' ? true : undefined;
+      const jobs = await this.#mirrorJobs(mirrors);
+      const seen = jobs.flatMap(({ progress }) => progress ?? []);
+      if (seen.length > 0)
+        onProgress({
+          bytes: seen.reduce((sum, { bytes }) => sum + bytes, 0),
+          ofBytes: seen.reduce((sum, { ofBytes }) => sum + ofBytes, 0),
+        });
+      const ended = jobs.find(({ status }) => status === 'concluded');
+      if (ended) throw notCopied(ended);
+      return jobs.every(({ status }) => status === 'ready') ? true : undefined;
     });
   }
 
@@ -209,24 +225,25 @@ class LiveRun implements RunLive {
     });
   }
 
-  /** Nothing is written any more: both disks are equal when the job has ended without an error. */
-  async #endMirror(): Promise<void> {
-    await this.#qmp.execute('block-job-cancel', { device: mirrored });
-    const { error } = await this.#within(switchMsMax, async () => {
-      const job = await this.#job();
-      return job.status === 'concluded' ? job : undefined;
+  /** Nothing is written any more: the disks are equal when their jobs have ended without an error. */
+  async #endMirrors(mirrors: readonly Mirror[]): Promise<void> {
+    for (const { mirror } of mirrors) await this.#qmp.execute('block-job-cancel', { device: mirror });
+    const ended = await this.#within(switchMsMax, async () => {
+      const jobs = await this.#mirrorJobs(mirrors);
+      return jobs.every(({ status }) => status === 'concluded') ? jobs : undefined;
     });
-    await this.#qmp.execute('job-dismiss', { id: mirrored });
-    if (error !== undefined) throw new DriverError('HypervisorFailed', `its disk was not copied: ${error}`);
+    for (const { mirror } of mirrors) await this.#qmp.execute('job-dismiss', { id: mirror });
+    const failed = ended.find(({ error }) => error !== undefined);
+    if (failed) throw notCopied(failed);
   }
 
-  async #dropMirror(): Promise<void> {
-    await this.#qmp.execute('block-job-cancel', { device: mirrored, force: true }).catch(() => {}); // it has ended
+  async #dropMirror(mirror: string): Promise<void> {
+    await this.#qmp.execute('block-job-cancel', { device: mirror, force: true }).catch(() => {}); // it has ended
     await this.#within(switchMsMax, async () => {
-      const found = (await this.#jobs()).find(({ id }) => id === mirrored);
+      const found = (await this.#jobs()).find(({ id }) => id === mirror);
       return found === undefined || found.status === 'concluded' ? true : undefined;
     });
-    await this.#qmp.execute('job-dismiss', { id: mirrored }).catch(() => {}); // it is gone already
+    await this.#qmp.execute('job-dismiss', { id: mirror }).catch(() => {}); // it is gone already
   }
 
   async #jobs(): Promise<Job[]> {
@@ -243,10 +260,13 @@ class LiveRun implements RunLive {
     });
   }
 
-  async #job(): Promise<Job> {
-    const job = (await this.#jobs()).find(({ id }) => id === mirrored);
-    if (job === undefined) throw new DriverError('HypervisorFailed', 'the copy of its disk has ended unasked');
-    return job;
+  async #mirrorJobs(mirrors: readonly Mirror[]): Promise<Job[]> {
+    const all = await this.#jobs();
+    return mirrors.map(({ node: name, mirror }) => {
+      const job = all.find(({ id }) => id === mirror);
+      if (job === undefined) throw new DriverError('HypervisorFailed', `the copy of its ${name} has ended unasked`);
+      return { ...job, id: name };
+    });
   }
 
   async #migrationStatus(): Promise<string | undefined> {
@@ -279,6 +299,24 @@ class LiveRun implements RunLive {
     });
   }
 }
+
+/** A disk of the machine, and the job that copies it. */
+interface Mirror {
+  readonly node: string;
+  readonly mirror: string;
+}
+
+/** The same on both hosts. */
+function mirrorsOf({ disks }: Pick<LiveMachine, 'disks'>): Mirror[] {
+  const volumes = disks.map(({ name }) => name).filter((name) => name !== node);
+  return [
+    { node, mirror: `move-${node}` },
+    ...volumes.sort().map((name, i) => ({ node: name, mirror: `move-${i + 1}` })),
+  ];
+}
+
+const notCopied = ({ id, error }: Job): DriverError =>
+  new DriverError('HypervisorFailed', `its ${id} was not copied: ${error}`);
 
 interface Job {
   readonly id: string;

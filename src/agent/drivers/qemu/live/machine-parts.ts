@@ -3,7 +3,10 @@
 
 import type { LiveMachine } from '../../../../api/agent-protocol.ts';
 import { isRecord } from '../../../../base/is-record.ts';
+import { DriverError } from '../../../host/driver-error.ts';
+import { volumeIdPattern } from '../../../volumes/files/volume-files.ts';
 import type { Qmp } from '../qmp.ts';
+import { deviceId } from '../volume-devices.ts';
 
 export type MachineParts = Pick<LiveMachine, 'parts' | 'disks' | 'memoryMiB'>;
 
@@ -17,16 +20,25 @@ export async function machineParts(session: Qmp, uuid: string): Promise<MachineP
   const kvm = fieldsOf(await session.execute('query-kvm'))['enabled'] === true;
   const memory = Number(fieldsOf(await session.execute('query-memory-size-summary'))['base-memory']);
   const nodes = listOf(await session.execute('query-named-block-nodes', { flat: true }));
-  const disk = nodes.find((node) => node['node-name'] === 'disk');
+  const devices = listOf(await session.execute('query-pci')).flatMap((bus) => listOf(bus['devices']));
+  const slots = new Map(devices.map((device) => [device['qdev_id'], Number(device['slot'])]));
   return {
     parts: [
       `QEMU ${wordsOf(version, 'major', 'minor').join('.')}`,
       `uuid ${uuid}`,
       `machine ${String(type)}`,
       `${kvm ? 'KVM' : 'TCG'}, ${cpus.length} x ${String(cpu)}`,
-      ...listOf(await session.execute('query-pci')).flatMap((bus) => listOf(bus['devices']).flatMap(devicesOf)),
+      ...devices.flatMap(devicesOf),
     ],
-    disks: [{ name: 'disk', sizeBytes: Number(fieldsOf(disk?.['image'])['virtual-size']) }],
+    disks: nodes.flatMap((node) => {
+      const name = String(node['node-name']);
+      if (name !== 'disk' && !volumeIdPattern.test(name)) return [];
+      const image = fieldsOf(node['image']);
+      if (listOf(image['snapshots']).length > 0)
+        throw new DriverError('NotPossible', `${name} has snapshots, which a running guest cannot take along`);
+      const slot = slots.get(deviceId(name));
+      return [{ name, sizeBytes: Number(image['virtual-size']), ...(slot === undefined ? {} : { slot }) }];
+    }),
     memoryMiB: Math.round(memory / mebibyte),
   };
 }
