@@ -4,7 +4,7 @@
 import type { Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
-import { announceEveryMs, announceMember, withdrawMember } from '../core/operations/member.ts';
+import { announceEveryMs, announceMember, withdrawMember } from '../core/operations/servers/member.ts';
 import { keys, prefixOf } from '../core/state/keys.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 

@@ -7,7 +7,7 @@ import type { Logger } from '../base/log.ts';
 import { ApiError } from '../api/errors.ts';
 import type { Instance } from '../api/resources/instance.ts';
 import { type Assumption, type Cache, isNewEvent } from '../core/state/cache.ts';
-import { whyClosed } from '../core/state/cluster-state.ts';
+import { whyRefused } from '../core/state/cluster-state.ts';
 import { encodeRecord } from '../core/state/codec.ts';
 import { keys } from '../core/state/keys.ts';
 import type { Plan, PlanAuthor } from '../core/state/plan.ts';
@@ -97,7 +97,7 @@ export class Committer {
 
   /** The same, for many Plans at once, to whom a promise for each would be dear. */
   enqueue(plan: Plan, told: Told, author?: PlanAuthor): void {
-    const why = plan.changes.length > 0 ? whyClosed(this.#cache) : undefined;
+    const why = whyRefused(plan, this.#cache);
     if (why !== undefined) return told(new ApiError('Unavailable', `nothing can be written: ${why}`));
     // One that changes nothing but rests on something is asked of the store: another control plane may have written what is not heard here yet.
     if (plan.changes.length === 0 && (plan.conditions ?? none).length === 0)

@@ -5,8 +5,11 @@ import { createManualClock } from '../base/manual-clock.ts';
 import { seededPrng } from '../base/prng.ts';
 import { system } from '../base/system.ts';
 import { defaultPolicy } from '../core/state/context.ts';
-import { endLeadership } from '../core/operations/leadership.ts';
+import { endLeadership } from '../core/operations/servers/leadership.ts';
+import { encodeRecord } from '../core/state/codec.ts';
 import { keys } from '../core/state/keys.ts';
+import type { AnyRecord } from '../core/state/records.ts';
+import { recordsVersion } from '../core/state/upgrade.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { type Store, StoreError } from '../store/store.ts';
 import { closeForMove } from './storage/refill.ts';
@@ -22,7 +25,7 @@ function rig() {
   const clock = createManualClock();
   const memory = createMemoryStore();
   let started = 0;
-  const start = async (name: string, store: Store = memory) => {
+  const start = async (name: string, store: Store = memory, more: { readonly marksLater?: boolean } = {}) => {
     started += 1;
     return startControlPlane({
       store,
@@ -36,6 +39,7 @@ function rig() {
       version: 'test',
       name,
       leaseMs,
+      ...more,
       secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
     });
   };
@@ -265,4 +269,28 @@ it('gives hosts their full time again when another takes over: while nobody led 
   expect(second.leads()).toBe(true);
   expect(cache.leaseSeenAtMs('h1')).toBeGreaterThanOrEqual(seenAtMs + leaseMs);
   await Promise.all([first.stop(), second.stop()]);
+});
+
+it('marks a store of an earlier form when it is told to, and leads at once then', async () => {
+  const { memory, start, pass } = rig();
+  const before: AnyRecord[] = [
+    { kind: 'cluster', recordsVersion: recordsVersion - 1, epoch: 'e', createdAtMs: 1, tokenSecret: 'x'.repeat(43) },
+    { kind: 'leader', holder: 'of the version before', term: 4 },
+  ];
+  const [cluster, leader] = before.map(encodeRecord);
+  await memory.commit(
+    [],
+    [
+      { key: keys.cluster, value: cluster ?? null },
+      { key: keys.leader, value: leader ?? null },
+    ],
+  );
+  const server = await start('new', memory, { marksLater: true });
+  await pass(250);
+  expect([server.opened, server.ready(), server.leads()]).toEqual([false, false, false]);
+  expect((await memory.list('')).revision).toBe(1); // until then all is as the servers of the version before know it
+  await server.open();
+  await pass(250);
+  expect([server.opened, server.ready(), server.leads()]).toEqual([true, true, true]);
+  await server.stop();
 });

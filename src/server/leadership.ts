@@ -3,7 +3,7 @@
 
 import type { Clock, Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
-import { endLeadership, renewLeadership, takeLeadership } from '../core/operations/leadership.ts';
+import { endLeadership, renewLeadership, takeLeadership } from '../core/operations/servers/leadership.ts';
 import { whyClosed } from '../core/state/cluster-state.ts';
 import { keys } from '../core/state/keys.ts';
 import { contextOf, type Decider } from './decide.ts';

@@ -17,7 +17,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { ApiError } from '../api/errors.ts';
-import { announceControlPlane } from '../core/operations/control-plane.ts';
+import { announceControlPlane } from '../core/operations/servers/control-plane.ts';
 import { comingHostGeneration } from '../core/operations/access/host-generation.ts';
 import { keys, prefixOf } from '../core/state/keys.ts';
 import { placeOf } from '../store/open.ts';
@@ -41,6 +41,7 @@ import { guestAccess } from './http/guest-access.ts';
 import { checkListen, type HttpParts, type HttpServer, serveHttp, type TlsIdentity } from './http/serve.ts';
 import { type Authentication, createAuthentication } from './http/identity/authentication.ts';
 import { localCallerOf } from './http/identity/local-caller.ts';
+import { UntilOpen } from './http/identity/until-open.ts';
 import { minting } from './http/identity/mint-token.ts';
 import { hostTokenOf } from './http/tokens.ts';
 import { createImageContent, type ImageContent, type InspectImage } from './images/image-content.ts';
@@ -141,6 +142,7 @@ async function start(
   let listening: HttpServer | undefined;
   const outside = new Outside();
   const activity = new Activity();
+  const turn = new UntilOpen();
   try {
     throwIfStopped(signal);
     const name = await nameOf(config);
@@ -180,15 +182,22 @@ async function start(
       version,
       name,
       leaseMs: config.leaderLeaseMs,
+      marksLater: true,
       secrets: await secretsFor(config.dataDirectory, (await clusterIn(sealing?.store ?? store))?.cluster),
     });
     throwIfStopped(signal);
     const { operatorToken, hostSecret } = await takeSecrets(config.dataDirectory, plane.cluster, log);
     const { decider, stop: stopPlane } = plane;
-    await applyConfiguration(config, decider, log);
-    amqp = await startAmqp(config, { plane, outside, log });
-    taskQueue = await startTaskQueue(config, { plane, outside, log });
-    const [intake, tasks] = [amqp, taskQueue];
+    const opened = plane;
+    const marksStore = !plane.opened && !(secure && needsAuthority(decider));
+    const open = async (): Promise<void> => {
+      await opened.open();
+      await applyConfiguration(config, decider, log);
+      turn.come();
+      amqp = await startAmqp(config, { plane: opened, outside, log });
+      taskQueue = await startTaskQueue(config, { plane: opened, outside, log });
+    };
+    if (!marksStore) await open();
     const announced = new Announcement({ decider, log, name, url: advertisedUrl(config, store) });
     announcement = announced;
     tls = secure ? await openTls(config, decider, log) : undefined;
@@ -207,6 +216,7 @@ async function start(
       authentication,
       activity,
       accessTokens,
+      turn,
       scheduleWithoutToken: config.scheduleWithoutToken,
       placement: placementSettings(config, log),
       certificates,
@@ -221,6 +231,9 @@ async function start(
     };
     tls?.start(setTls);
     const forgetRemoved = closeRemoved(decider, links);
+    // Once the store is marked, servers of the version before write nothing: there is no time without a server that writes.
+    if (marksStore) await open();
+    const [intake, tasks] = [amqp, taskQueue];
     const forgetHangup = certificates && system.onHangup(() => certificates.check(setTls));
     announced.start();
     const caFingerprint = certificates?.caFingerprint;
@@ -248,6 +261,7 @@ async function start(
     };
   } catch (error) {
     links.close();
+    turn.fail();
     await listening?.close();
     await tls?.stop();
     await announcement?.stop();
@@ -256,6 +270,11 @@ async function start(
     await store.close();
     throw error;
   }
+}
+
+/** Without one a server that speaks TLS must write before it can listen. */
+function needsAuthority({ cache }: Decider): boolean {
+  return cache.committed('authority', keys.authority) === undefined;
 }
 
 /** Loaded only by servers that speak TLS. */
@@ -352,6 +371,7 @@ function httpParts(
     readonly authentication: Authentication;
     readonly activity: Activity;
     readonly accessTokens: AccessTokens | undefined;
+    readonly turn: UntilOpen;
     readonly certificates: ServerTls | undefined;
     readonly scheduleWithoutToken: string | undefined;
     readonly placement: PlacementSettings;
@@ -369,6 +389,7 @@ function httpParts(
     certificates,
     scheduleWithoutToken,
     accessTokens,
+    turn,
     log,
   } = parts;
   const { authenticator, live } = authentication;
@@ -383,7 +404,7 @@ function httpParts(
     },
     access,
     snapshot: decider.cache,
-    identify: accessTokens === undefined ? identify : (shown) => accessTokens.identify(shown, identify),
+    identify: turn.hold(accessTokens === undefined ? identify : (shown) => accessTokens.identify(shown, identify)),
     ...(scheduleWithoutToken === undefined ? {} : { localCaller: localCallerOf(scheduleWithoutToken) }),
     live,
     epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,

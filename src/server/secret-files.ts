@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { randomSecret } from '../base/system.ts';
 import type { Logger } from '../base/log.ts';
 import { makeToken, tokenBytes } from '../api/token-text.ts';
-import type { OpeningSecrets } from '../core/operations/cluster.ts';
+import type { OpeningSecrets } from '../core/operations/servers/cluster.ts';
 import type { Cluster } from '../core/state/records.ts';
 import { digestOf } from './http/identity/authenticate.ts';
 

@@ -6,11 +6,11 @@ import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
 import { controllers } from '../core/controllers/registry.ts';
-import { openCluster, type OpeningSecrets } from '../core/operations/cluster.ts';
+import { openCluster, type OpeningSecrets } from '../core/operations/servers/cluster.ts';
 import { Cache } from '../core/state/cache.ts';
 import { keys } from '../core/state/keys.ts';
 import type { Policy } from '../core/state/context.ts';
-import { epochOf, whyClosed } from '../core/state/cluster-state.ts';
+import { epochOf, isMarked, whyClosed } from '../core/state/cluster-state.ts';
 import type { Cluster } from '../core/state/records.ts';
 import type { Store } from '../store/store.ts';
 import { Assignments } from './assignments.ts';
@@ -18,7 +18,7 @@ import { Verifier } from './verifier.ts';
 import { Committer } from './commit.ts';
 import { Compaction } from './storage/compaction.ts';
 import { ControlLoop } from './control-loop.ts';
-import { type Decider, decideAndCommit } from './decide.ts';
+import { contextOf, type Decider, decideAndCommit } from './decide.ts';
 import { accessRoutes } from './http/routes/access-routes.ts';
 import { agentRoutes } from './http/routes/agent-routes.ts';
 import { type Audit, type AuditSettings, openAudit } from './audit/audit.ts';
@@ -126,6 +126,8 @@ export interface ServerParts extends LedSettings {
   readonly leaseMs: number;
   /** For a new store. */
   readonly secrets: OpeningSecrets;
+  /** A store of an earlier form is marked by `open`, not at the start. */
+  readonly marksLater?: boolean;
   /** Where who did what is written down; absent: nowhere. */
   readonly audit?: AuditSettings;
   /** Points at which the simulator injects unusual behaviour. Default: none. */
@@ -137,6 +139,12 @@ export interface Server {
   readonly decider: Decider;
   readonly cluster: Cluster;
   readonly audit?: Audit;
+  /** Whether it may write: false until `open`, on a store that is to be marked. */
+  readonly opened: boolean;
+  /**
+   * Marks the store: servers that do not know the form of this one's records write nothing from then on. Throws as the start does.
+   */
+  open(): Promise<void>;
   ready(): boolean;
   leads(): boolean;
   stop(): Promise<void>;
@@ -156,16 +164,23 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const reconciled: Activity['reconciled'] = (controller, result) => activity.reconciled(controller, result);
   const loop = new ControlLoop({ decider, store, controllers, log, reconciled });
   await loop.start();
-  const open = async () => {
+  const open = async (): Promise<Cluster> => {
     const { decision } = await decideAndCommit(decider, (snapshot, ctx) => openCluster(snapshot, secrets, ctx));
-    const { tokenSecret: secret } = decision.cluster;
-    const audit = parts.audit && (await openAudit(parts.audit, { decider, store, clock, log, name, secret }));
-    return { decision, audit };
+    return decision.cluster;
   };
-  const { decision, audit } = await open().catch(async (error: unknown) => {
+  const begin = async () => {
+    const opened = parts.marksLater !== true || !isToBeMarked(cache);
+    // What `open` decides then is the same, but for a commit: the mark.
+    const cluster = opened ? await open() : openCluster(cache, secrets, contextOf(decider)).cluster;
+    const { tokenSecret: secret } = cluster;
+    const audit = parts.audit && (await openAudit(parts.audit, { decider, store, clock, log, name, secret }));
+    return { opened, cluster, audit };
+  };
+  const begun = await begin().catch(async (error: unknown) => {
     await loop.stop();
     throw error;
   });
+  const { cluster, audit } = begun;
   const hearing = new Hearing({ silence: cache.silence, clock, idleMs, offlineAfterMs: policy.offlineAfterMs, log });
   hearing.start();
   const leads = (): boolean => leadership.leads;
@@ -191,7 +206,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     // whyClosed comes first: in a closed store no lease is renewed, which would otherwise be reported as the reason.
     whyClosed(cache) ?? (loop.ready ? leadership.trouble : notFollowed);
   const ready = (): boolean => whyNotReady() === undefined;
-  tellOfClosing(cache, log);
+  if (begun.opened) tellOfClosing(cache, log);
   const compaction = new Compaction({ store, clock, log, policy, leads, revision: () => cache.revision, ...unusual });
   compaction.start();
   const feed = new WatchFeed({
@@ -229,7 +244,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     survival: new FleetSurvival({ snapshot: cache, clock }),
   });
   const assignments = new Assignments({ cache, clock, ...unusual });
-  const { cluster } = decision;
+  let { opened } = begun;
   const routes = allRoutes(parts, {
     decider,
     assignments,
@@ -247,6 +262,15 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     decider,
     cluster,
     ...(audit === undefined ? {} : { audit }),
+    get opened() {
+      return opened;
+    },
+    async open() {
+      if (opened) return;
+      await open();
+      opened = true;
+      tellOfClosing(cache, log);
+    },
     ready,
     leads,
     async stop() {
@@ -354,6 +378,12 @@ function imageRoutes({
 }): Route[] {
   if (content === undefined) return [];
   return [...imageContentRoutes({ decider, content }), imageFromInstanceRoute({ decider, links, content })];
+}
+
+/** Servers of an earlier version may write to it now. */
+function isToBeMarked(cache: Cache): boolean {
+  const known = cache.committed('cluster', keys.cluster)?.value;
+  return known !== undefined && !isMarked(known);
 }
 
 /** While another process restores or moves the store, this one answers 503: its log says since when, and why. */

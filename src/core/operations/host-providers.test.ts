@@ -8,7 +8,7 @@ import { requestOf } from '../scheduler/request.ts';
 import { schedule } from '../scheduler/schedule.ts';
 import type { Provider } from '../state/records.ts';
 import { addRecord, commitPlan, testAgentId, testCache, testContext, testImage, testInstance } from '../testing.ts';
-import { announceControlPlane } from './control-plane.ts';
+import { announceControlPlane } from './servers/control-plane.ts';
 import { createHost, deleteHost, registerHost, replaceHost } from './host.ts';
 
 const base: Registration = {

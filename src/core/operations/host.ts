@@ -17,7 +17,7 @@ import { type Change, unchanged } from '../state/plan.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { nextHostGeneration } from './access/host-generation.ts';
-import { controlPlaneOn } from './control-plane.ts';
+import { controlPlaneOn } from './servers/control-plane.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
 import { assertPlausible } from './host-claims.ts';

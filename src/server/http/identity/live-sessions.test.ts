@@ -5,7 +5,7 @@ import type { Principal } from '../../../core/access/principal.ts';
 import { accessVersion } from '../../../core/access/rights-of.ts';
 import { bearerOf, ownerOf, testBinding, testToken } from '../../../core/access/testing.ts';
 import { extendToken, noteTokenUses, revokeToken } from '../../../core/operations/access/token.ts';
-import { replaceOperator } from '../../../core/operations/cluster.ts';
+import { replaceOperator } from '../../../core/operations/servers/cluster.ts';
 import { deletePlainResource } from '../../../core/operations/plain-resource.ts';
 import type { Cluster } from '../../../core/state/records.ts';
 import { commitPlan, testCache, testContext } from '../../../core/testing.ts';

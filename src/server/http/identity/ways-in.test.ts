@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { accessSubprotocol } from '../../../api/access-protocol.ts';
 import type { Principal } from '../../../core/access/principal.ts';
 import { issueToken, revokeToken } from '../../../core/operations/access/token.ts';
-import { replaceOperator } from '../../../core/operations/cluster.ts';
+import { replaceOperator } from '../../../core/operations/servers/cluster.ts';
 import { keys } from '../../../core/state/keys.ts';
 import { testInstance } from '../../../core/testing.ts';
 import { encodeRecord } from '../../../core/state/codec.ts';

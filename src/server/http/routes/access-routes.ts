@@ -11,7 +11,7 @@ import { about } from '../../../core/access/question.ts';
 import { rightsOf } from '../../../core/access/rights-of.ts';
 import { createShare } from '../../../core/operations/access/share.ts';
 import { createToken, extendToken } from '../../../core/operations/access/token.ts';
-import { replaceOperator } from '../../../core/operations/cluster.ts';
+import { replaceOperator } from '../../../core/operations/servers/cluster.ts';
 import type { Decision } from '../../../core/operations/decision.ts';
 import type { Cache } from '../../../core/state/cache.ts';
 import { keys } from '../../../core/state/keys.ts';

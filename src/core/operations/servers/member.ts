@@ -1,11 +1,11 @@
 // The advertised address of each control plane of a store: clients learn the others from the one they know. It never
 // says which one leads or is alive.
 
-import type { Context } from '../state/context.ts';
-import { keys } from '../state/keys.ts';
-import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
-import type { Snapshot } from '../state/snapshot.ts';
-import { recordsVersion } from '../state/upgrade.ts';
+import type { Context } from '../../state/context.ts';
+import { keys } from '../../state/keys.ts';
+import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
+import type { Snapshot } from '../../state/snapshot.ts';
+import { recordsVersion } from '../../state/upgrade.ts';
 
 /** A member announces itself once a day; without an announcement for a week it is removed. */
 export const announceEveryMs = 86_400_000;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { keys } from '../state/keys.ts';
-import { recordsVersion } from '../state/upgrade.ts';
-import type { Member } from '../state/records.ts';
-import { commitPlan, testCache, testContext } from '../testing.ts';
+import { keys } from '../../state/keys.ts';
+import { recordsVersion } from '../../state/upgrade.ts';
+import type { Member } from '../../state/records.ts';
+import { commitPlan, testCache, testContext } from '../../testing.ts';
 import { announceEveryMs, announceMember, withdrawMember } from './member.ts';
 
 const member = (name: string, announcedAtMs: number): Member => ({

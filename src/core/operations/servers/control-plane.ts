@@ -1,12 +1,12 @@
 // A control plane announces the machine it runs on: the machine is recorded, and the host on it is marked (S5.9).
 
-import type { Host } from '../../api/resources/host.ts';
-import type { Context } from '../state/context.ts';
-import { eventChange } from '../state/events.ts';
-import { keys } from '../state/keys.ts';
-import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
-import type { Snapshot } from '../state/snapshot.ts';
-import { providerChanges } from './host-providers.ts';
+import type { Host } from '../../../api/resources/host.ts';
+import type { Context } from '../../state/context.ts';
+import { eventChange } from '../../state/events.ts';
+import { keys } from '../../state/keys.ts';
+import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
+import type { Snapshot } from '../../state/snapshot.ts';
+import { providerChanges } from '../host-providers.ts';
 
 /**
  * `excludeHosts`: hosts on this machine take no instances. Repeated at every start; an unchanged announcement writes

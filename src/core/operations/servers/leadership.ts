@@ -5,10 +5,10 @@
 //                             │ silent for the length of the lease                │
 //                             └────────────── another takes: term 2 ◀────────────┘
 
-import type { Context } from '../state/context.ts';
-import { keys } from '../state/keys.ts';
-import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
-import type { Snapshot } from '../state/snapshot.ts';
+import type { Context } from '../../state/context.ts';
+import { keys } from '../../state/keys.ts';
+import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
+import type { Snapshot } from '../../state/snapshot.ts';
 
 /** Begins a new term, whichever control plane led before. */
 export function takeLeadership(
@@ -44,8 +44,13 @@ export function renewLeadership(
  * already.
  */
 export function endLeadership(snapshot: Snapshot, { term }: { readonly term: number }): { readonly plan: Plan } {
+  return snapshot.get('leader', keys.leader)?.value.term === term ? endAnyLeadership(snapshot) : { plan: emptyPlan };
+}
+
+/** The same for whichever control plane leads, when it cannot write any more. */
+export function endAnyLeadership(snapshot: Snapshot): { readonly plan: Plan } {
   const leader = snapshot.get('leader', keys.leader);
-  if (leader?.value.term !== term) return { plan: emptyPlan };
+  if (!leader || leader.value.holder === '') return { plan: emptyPlan };
   return {
     plan: { changes: [{ key: keys.leader, ifRevision: leader.revision, value: { ...leader.value, holder: '' } }] },
   };

@@ -1,13 +1,14 @@
 // The record that a new store gets: its epoch and the secrets that all its control planes share.
 
-import { ApiError } from '../../api/errors.ts';
-import { newerStore } from '../state/cluster-state.ts';
-import { recordsVersion } from '../state/upgrade.ts';
-import type { Context } from '../state/context.ts';
-import { keys } from '../state/keys.ts';
-import { type Plan, unchanged } from '../state/plan.ts';
-import type { Cluster } from '../state/records.ts';
-import type { Snapshot } from '../state/snapshot.ts';
+import { ApiError } from '../../../api/errors.ts';
+import { isMarked, newerStore } from '../../state/cluster-state.ts';
+import { recordsVersion } from '../../state/upgrade.ts';
+import type { Context } from '../../state/context.ts';
+import { endAnyLeadership } from './leadership.ts';
+import { keys } from '../../state/keys.ts';
+import { type Change, type Plan, unchanged } from '../../state/plan.ts';
+import type { Cluster } from '../../state/records.ts';
+import type { Snapshot } from '../../state/snapshot.ts';
 
 type ClusterSecrets = Pick<Cluster, 'tokenSecret' | 'operatorToken' | 'operatorDigest'>;
 
@@ -30,11 +31,13 @@ export function openCluster(
     if (entry.value.recordsVersion > recordsVersion) throw new ApiError('Unavailable', newerStore(entry.value));
     if (entry.value.closed) throw new ApiError('Unavailable', `the store is closed: ${entry.value.closed.why}`);
     const kept = withoutText(entry.value, digestOf);
-    if (kept.recordsVersion === recordsVersion && kept === entry.value)
-      return { plan: unchanged(entry), cluster: entry.value };
+    if (isMarked(kept) && kept === entry.value) return { plan: unchanged(entry), cluster: entry.value };
     // Every commit has this record as a condition: servers that do not know the new form cannot write from now on.
     const cluster = { ...kept, recordsVersion };
-    return { plan: { changes: [{ key: entry.key, ifRevision: entry.revision, value: cluster }] }, cluster };
+    const mark: Change = { key: entry.key, ifRevision: entry.revision, value: cluster };
+    // Neither can one of them that leads: its term ends with the mark, so that no other server waits for its lease to expire.
+    const ended = isMarked(kept) ? [] : endAnyLeadership(snapshot).plan.changes;
+    return { plan: { changes: [mark, ...ended] }, cluster };
   }
   const cluster: Cluster = {
     kind: 'cluster',
