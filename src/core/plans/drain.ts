@@ -13,7 +13,7 @@ import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { type Found, guestsOn, type Mover } from './guests-on.ts';
-import { survivalOf } from './n-minus-one.ts';
+import { RequestsByHost, survivalOf } from './n-minus-one.ts';
 import { planHash } from './plan-hash.ts';
 
 /** A plan that was made longer ago is not applied. */
@@ -28,8 +28,9 @@ export interface PlanInput {
 /** Throws `NotFound`. */
 export function planHost(snapshot: Snapshot, input: PlanInput, ctx: Context): HostPlan {
   const made = guestsOfPlan(snapshot, input);
-  const before = finish(survivalOf(snapshot));
-  const { room, after } = afterwards(snapshot, input.host, made.seated);
+  const requests = new RequestsByHost(snapshot);
+  const before = finish(survivalOf(snapshot, undefined, requests));
+  const { room, after } = afterwards(snapshot, { host: input.host, seated: made.seated, requests });
   const { verb, host, options } = input;
   return {
     ...{ verb, host, hostId: made.hostId, options },
@@ -164,8 +165,11 @@ function leave(fleet: Fleet, host: string, all: readonly Found[]): void {
 /** The room of the other hosts once the plan is applied, and whether they then survive the loss of one. */
 function afterwards(
   snapshot: Snapshot,
-  host: string,
-  seated: readonly Seated[],
+  {
+    host,
+    seated,
+    requests,
+  }: { readonly host: string; readonly seated: readonly Seated[]; readonly requests: RequestsByHost },
 ): { readonly room: HostPlan['room']; readonly after: Survival } {
   const { fleet } = engineOf(snapshot);
   return fleet.tentatively(() => {
@@ -179,7 +183,7 @@ function afterwards(
       if (known) known.push(mover.request);
       else to.set(name, [mover.request]);
     }
-    return { room: roomOf(fleet), after: finish(survivalOf(snapshot, { to, from: host })) };
+    return { room: roomOf(fleet), after: finish(survivalOf(snapshot, { to, from: host }, requests)) };
   });
 }
 

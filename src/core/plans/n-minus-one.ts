@@ -13,7 +13,6 @@ import { groupPlugins } from '../scheduler/registry.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { engineOf } from '../scheduler/schedule.ts';
 import type { Steps } from '../scheduler/steps.ts';
-import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
 /** Instances per step: about 5 ms. */
@@ -24,6 +23,22 @@ const shapesMax = 400;
 /** Hosts that are tried for an instance whose rules look at other instances. */
 const groupedTriesMax = 32;
 
+/** What would need room elsewhere if a host were lost, for several looks at one snapshot. */
+export class RequestsByHost {
+  readonly #snapshot: Snapshot;
+  readonly #byHost = new Map<string, readonly Request[]>();
+
+  constructor(snapshot: Snapshot) {
+    this.#snapshot = snapshot;
+  }
+
+  on(host: string): readonly Request[] {
+    let known = this.#byHost.get(host);
+    if (!known) this.#byHost.set(host, (known = [...requestsOn(this.#snapshot, host)]));
+    return known;
+  }
+}
+
 /** Where things are that the snapshot shows elsewhere: what a plan moves. */
 export interface Moved {
   /** By host: instances that a plan takes there. */
@@ -32,7 +47,8 @@ export interface Moved {
   readonly from: string;
 }
 
-export function* survivalOf(snapshot: Snapshot, moved?: Moved): Steps<Survival> {
+/** `known`: shared with another look at the same snapshot. */
+export function* survivalOf(snapshot: Snapshot, moved?: Moved, known?: RequestsByHost): Steps<Survival> {
   const engine = engineOf(snapshot);
   const places = new Places(engine);
   const notShown: string[] = [];
@@ -41,7 +57,7 @@ export function* survivalOf(snapshot: Snapshot, moved?: Moved): Steps<Survival> 
   for (let slot = 0; slot < engine.fleet.length; slot++) {
     const name = engine.fleet.names[slot] ?? '';
     if (!engine.fleet.hosts[slot] || name === moved?.from) continue;
-    const requests = [...requestsOn(snapshot, name), ...(moved?.to.get(name) ?? [])];
+    const requests = [...(known?.on(name) ?? requestsOn(snapshot, name)), ...(moved?.to.get(name) ?? [])];
     if (requests.length === 0) continue;
     hosts += 1;
     if (!places.fitWithout(slot, requests)) notShown.push(name);
@@ -65,9 +81,8 @@ function* requestsOn(snapshot: Snapshot, host: string): Iterable<Request> {
   for (const { value } of snapshot.allocationsOnHost(host)) {
     const { consumer } = value;
     if (consumer.kind !== undefined || holdsOnlyDisk(value)) continue;
-    const instance = snapshot.get('instance', keys.instance(consumer.project, consumer.name))?.value;
-    if (instance?.metadata.id === consumer.id && instance.status.incarnation === consumer.incarnation)
-      yield requestOf(snapshot, instance);
+    const instance = snapshot.instanceById(consumer.id)?.value;
+    if (instance?.status.incarnation === consumer.incarnation) yield requestOf(snapshot, instance);
   }
 }
 
