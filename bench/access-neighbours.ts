@@ -1,5 +1,7 @@
-// Row `noisy_neighbour_p99_ratio`: creates of a quiet project at a steady rate, alone and while another project floods. The flood is a
-// process of its own.
+// Row `noisy_neighbour_p99_ratio`: creates of a quiet project at a steady rate, alone and while another project floods. A flood comes from
+// another machine: it is a process of its own, and the system gives it only what the server and the quiet project leave. It still takes
+// memory bandwidth and some of the second core, where the server's store and its collector run, so the ratio is rather too high than too low.
+// On a machine with other work, both times are mostly waits for a core, and the ratio says little.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -38,7 +40,8 @@ export async function noisyNeighbour(directory: string, emit: Emit): Promise<voi
     }
     flood.close();
     const name = 'noisy_neighbour_p99_ratio';
-    emit({ suite: 'access', name, value: median(ratios), unit: 'ratio', better: 'lower', goal: 1.5 });
+    const value = median(ratios);
+    emit({ suite: 'access', name, value, unit: 'ratio', better: 'lower', goal: 1.5, limit: 3, ratio: value / 3 });
   } finally {
     await server.close();
   }

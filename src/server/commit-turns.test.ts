@@ -8,7 +8,7 @@ import { testInstance } from '../core/testing.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
 import { Committer } from './commit.ts';
-import { CommitTurns, unshared } from './commit-turns.ts';
+import { CommitTurns, type Pipelined, unshared } from './commit-turns.ts';
 import { decideAllAndCommit, decideAndCommit, type Decider, forProject } from './decide.ts';
 
 /** Who of `projects` may go on, in which order; those in `waiting` wait still. */
@@ -16,8 +16,8 @@ function turnsOf(turns: CommitTurns) {
   const admitted: string[] = [];
   return {
     admitted,
-    enter(project: string, plans = 1, queued = 0): void {
-      const turn = turns.enter(project, { plans, queued });
+    enter(project: string, plans = 1, queued = 0, from?: Pipelined): void {
+      const turn = turns.enter(project, { plans, queued, from });
       if (turn) void turn.then(() => admitted.push(project));
       else admitted.push(project);
     },
@@ -96,6 +96,55 @@ describe('turns of the store', () => {
     const { enter, idle } = turnsOf(new CommitTurns({ aheadMax: 1, sharedAheadMax: 1 }));
     for (const project of ['a', 'a', 'b']) enter(project, 1, 1);
     expect(await idle()).toEqual(['a', 'b', 'a']);
+  });
+});
+
+describe('connections with pipelined requests', () => {
+  const connections = (count: number) =>
+    Array.from({ length: count }, () => {
+      const connection = {
+        isRead: true,
+        pause: () => void (connection.isRead = false),
+        resume: () => void (connection.isRead = true),
+      };
+      return connection;
+    });
+  const limits = { aheadMax: 100, sharedAheadMax: 2, readAheadMax: 4 };
+
+  it('are not read while many of their project wait, and are read again one after the other', async () => {
+    const { enter, next } = turnsOf(new CommitTurns(limits));
+    const [a, b] = connections(2);
+    enter('quiet');
+    for (let i = 0; i < 10; i++) enter('flood', 1, i, i % 2 === 0 ? a : b); // 1 goes on, 9 wait
+    const isRead = () => [a?.isRead, b?.isRead];
+    expect(isRead()).toEqual([false, false]);
+    await next();
+    await next();
+    expect(isRead()).toEqual([false, false]); // 5 wait
+    await next();
+    expect(isRead()).toEqual([false, true]); // the fifth that waited came on b
+    await next();
+    expect(isRead()).toEqual([true, true]);
+  });
+
+  it('are read all the time while one project writes', () => {
+    const { enter } = turnsOf(new CommitTurns({ ...limits, aheadMax: 1 }));
+    const [a] = connections(1);
+    for (let i = 0; i < 10; i++) enter('flood', 1, i, a);
+    expect(a?.isRead).toBe(true);
+  });
+
+  it('are read again when nothing is under way, or the other project has not written for long', async () => {
+    for (const end of ['idle', 'alone'] as const) {
+      const turns = turnsOf(new CommitTurns(limits));
+      const all = connections(10);
+      turns.enter('quiet');
+      for (const connection of all) turns.enter('flood', 1, 0, connection);
+      expect(all.some(({ isRead }) => !isRead)).toBe(true);
+      if (end === 'idle') await turns.idle();
+      else for (let i = 0; i <= 1024; i++) await turns.next();
+      expect(all.every(({ isRead }) => isRead)).toBe(true);
+    }
   });
 });
 

@@ -1,5 +1,6 @@
 // Who may decide next, when more want to write than the store takes at once. The writers of one project wait in line among themselves, and
-// projects take turns, so that the flood of one never stands before the others. It knows no Plans.
+// projects take turns, so that the flood of one never stands before the others. Connections that bring more than can go on are not read
+// meanwhile. It knows no Plans.
 
 /** As many Plans as the disk takes at once. What is decided further ahead only grows old, and takes memory. */
 const aheadMaxDefault = 1_000;
@@ -11,14 +12,34 @@ const sharedAheadMaxDefault = 4;
 /** A project that has written within this many commits takes part in the turns: 64 creates each make it some ten seconds of a flood. */
 const commitsRemembered = 1_024;
 
+/**
+ * While several projects write, a connection with pipelined requests is not read while this many of its project wait: a request that was read
+ * takes some 12 KiB, and each collection of young garbage copies all of them. 1,000 make each create wait up to 10 ms for it, 16 make it 2 ms.
+ */
+const readAheadMaxDefault = 16;
+
 interface Waiting {
   readonly plans: number;
   readonly admit: () => void;
 }
 
+/** A connection with requests that were sent before the answers to those before them were read. */
+export interface Pipelined {
+  pause(): void;
+  resume(): void;
+}
+
+interface Coming {
+  readonly plans: number;
+  /** How many Plans wait for the disk. */
+  readonly queued: number;
+  readonly from?: Pipelined | undefined;
+}
+
 export class CommitTurns {
   readonly #aheadMax: number;
   readonly #sharedAheadMax: number;
+  readonly #readAheadMax: number;
   /** By project; whose turn it is comes first. */
   readonly #lines = new Map<string, Waiting[]>();
   /** How many Plans came through since the last commit began: in all, and, while several projects write, of each. */
@@ -27,10 +48,17 @@ export class CommitTurns {
   /** By project: the commit before which it came last; the one that came least recently is first. Without `unshared`. */
   readonly #cameAt = new Map<string, number>();
   #commits = 0;
+  /** By project: connections that are not read; the one that has been so for longest is first. */
+  readonly #paused = new Map<string, Set<Pipelined>>();
 
-  constructor({ aheadMax = aheadMaxDefault, sharedAheadMax = sharedAheadMaxDefault }: TurnLimits = {}) {
+  constructor({
+    aheadMax = aheadMaxDefault,
+    sharedAheadMax = sharedAheadMaxDefault,
+    readAheadMax = readAheadMaxDefault,
+  }: TurnLimits = {}) {
     this.#aheadMax = aheadMax;
     this.#sharedAheadMax = sharedAheadMax;
+    this.#readAheadMax = readAheadMax;
   }
 
   /** Plans that one writer may decide at once before it must come again. */
@@ -38,8 +66,8 @@ export class CommitTurns {
     return this.#isShared ? this.#sharedAheadMax : Number.POSITIVE_INFINITY;
   }
 
-  /** Undefined: go on at once. Else it resolves when it is the project's turn. `queued` Plans wait for the disk. */
-  enter(project: string, { plans, queued }: { readonly plans: number; readonly queued: number }) {
+  /** Undefined: go on at once. Else it resolves when it is the project's turn. */
+  enter(project: string, { plans, queued, from }: Coming): Promise<void> | undefined {
     this.note(project);
     if (!this.#lines.has(project) && this.#hasRoom(project, queued)) {
       this.#pass(project, plans);
@@ -50,6 +78,7 @@ export class CommitTurns {
       const line = this.#lines.get(project);
       if (line) line.push(waiting);
       else this.#lines.set(project, [waiting]);
+      if (from && line && line.length > this.#readAheadMax && this.#isShared) this.#pause(project, from);
     });
   }
 
@@ -69,11 +98,16 @@ export class CommitTurns {
     const room = this.#isShared ? this.#sharedAheadMax : this.#aheadMax - queued;
     // Never none: controllers do not wait, and could fill every commit.
     for (let left = Math.max(room, 1); left > 0 && this.#lines.size > 0; ) left -= this.#admitOne();
+    for (const project of this.#paused.keys()) {
+      if (!this.#isShared) this.#resumeAll(project);
+      else if ((this.#lines.get(project)?.length ?? 0) <= this.#readAheadMax) this.#resumeOne(project);
+    }
   }
 
   /** Nothing is under way: no writer need wait. */
   idle(): void {
     while (this.#lines.size > 0) this.#admitOne();
+    for (const project of this.#paused.keys()) this.#resumeAll(project);
   }
 
   get #isShared(): boolean {
@@ -106,6 +140,27 @@ export class CommitTurns {
     return 0;
   }
 
+  #pause(project: string, connection: Pipelined): void {
+    const paused = this.#paused.get(project);
+    if (paused) paused.add(connection);
+    else this.#paused.set(project, new Set([connection]));
+    connection.pause();
+  }
+
+  /** What comes on it at once, 64 KiB at most, is again enough for some commits. */
+  #resumeOne(project: string): void {
+    const paused = this.#paused.get(project);
+    if (!paused) return;
+    const [first] = paused;
+    if (first) paused.delete(first);
+    if (paused.size === 0) this.#paused.delete(project);
+    first?.resume();
+  }
+
+  #resumeAll(project: string): void {
+    while (this.#paused.has(project)) this.#resumeOne(project);
+  }
+
   #forget(): void {
     for (const [project, at] of this.#cameAt) {
       if (this.#commits - at <= commitsRemembered) return;
@@ -117,6 +172,7 @@ export class CommitTurns {
 interface TurnLimits {
   readonly aheadMax?: number;
   readonly sharedAheadMax?: number;
+  readonly readAheadMax?: number;
 }
 
 /** What belongs to no project: reports of hosts, and resources of the fleet. They take turns like a project, and make no others wait. */

@@ -12,7 +12,7 @@ import { encodeRecord } from '../core/state/codec.ts';
 import { keys } from '../core/state/keys.ts';
 import type { Plan, PlanAuthor } from '../core/state/plan.ts';
 import type { AnyRecord } from '../core/state/records.ts';
-import { CommitTurns, unshared } from './commit-turns.ts';
+import { CommitTurns, type Pipelined, unshared } from './commit-turns.ts';
 import { type Condition, type Store, StoreError, type Write } from '../store/store.ts';
 
 export type CommitOutcome =
@@ -56,6 +56,12 @@ interface Pending {
 
 /** Called once, when the fate of a Plan is known; an `ApiError`, `StoreFull` or `Unavailable`, when the store failed. */
 export type Told = (fate: CommitOutcome | ApiError) => void;
+
+/** What wants to be decided. */
+interface Wanting {
+  readonly plans?: number;
+  readonly from?: Pipelined | undefined;
+}
 
 /** Enough to share one fsync among a burst of some 500 creates; a few MiB, far below what a store takes in one commit. */
 const writesPerCommitMax = 3_000;
@@ -120,11 +126,11 @@ export class Committer {
 
   /**
    * Resolves when few enough Plans wait for the disk: who comes with something new waits here, in the order of coming within its project.
-   * Controllers do not wait.
+   * Controllers do not wait. `from` is not read while too many wait.
    */
-  async room(project = unshared, plans = 1): Promise<void> {
+  async room(project = unshared, { plans = 1, from }: Wanting = {}): Promise<void> {
     if (!this.isBusy) return this.#turns.note(project);
-    const turn = this.#turns.enter(project, { plans, queued: this.#queue.length });
+    const turn = this.#turns.enter(project, { plans, queued: this.#queue.length, from });
     if (turn) await turn;
   }
 

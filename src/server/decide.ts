@@ -11,6 +11,7 @@ import type { Context, Policy } from '../core/state/context.ts';
 import type { Plan, PlanAuthor } from '../core/state/plan.ts';
 import type { Snapshot } from '../core/state/snapshot.ts';
 import type { Committer } from './commit.ts';
+import type { Pipelined } from './commit-turns.ts';
 
 export interface Decider {
   readonly cache: Cache;
@@ -23,6 +24,8 @@ export interface Decider {
   readonly project?: string;
   /** Of the request that is decided: what it creates is part of that trace. */
   readonly traceParent?: string | undefined;
+  /** On which it came, with others behind it that need not be read yet. */
+  readonly from?: Pipelined | undefined;
   /** Names who asked for the decision that was made last, for the audit log. */
   readonly author?: () => PlanAuthor | undefined;
 }
@@ -73,7 +76,7 @@ export async function decideAndCommit<D extends { readonly plan: Plan }>(
       const tried = decider.buggify?.('retry-longest') ? triesMax : attempt - 1;
       await sleep(decider.clock, backoffMs(tried, retryDelay, decider.prng));
     }
-    await decider.committer.room(decider.project);
+    await decider.committer.room(decider.project, { from: decider.from });
     let decision: D;
     try {
       decision = decide(decider.cache, contextOf(decider), attempt);
@@ -99,7 +102,7 @@ export async function decideAllAndCommit<D extends { readonly plan: Plan }>(
   const done: (Decided<D> | { readonly error: unknown })[] = [];
   while (done.length < all.length) {
     const some = all.slice(done.length, done.length + committer.atOnceMax);
-    await committer.room(decider.project, some.length);
+    await committer.room(decider.project, { plans: some.length, from: decider.from });
     done.push(...(await decideTogether(decider, some)));
   }
   return done;

@@ -3,10 +3,10 @@
 import { type Clock, sleep } from '../base/clock.ts';
 
 /** Requests and reconciles wait no longer than this, and one step, for an answer that takes long. */
-const sliceMs = 8;
+const sliceMsDefault = 8;
 
 /** Takes all `steps`. Between slices the world may change: steps must not rest on what they read before. */
-export async function inSlices<T>(clock: Clock, steps: Generator<void, T>): Promise<T> {
+export async function inSlices<T>(clock: Clock, steps: Generator<void, T>, sliceMs = sliceMsDefault): Promise<T> {
   let sinceMs = clock.monotonicMs();
   for (;;) {
     const step = steps.next();

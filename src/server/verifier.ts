@@ -15,6 +15,8 @@ import { inSlices } from './in-slices.ts';
 
 /** Each look costs a few microseconds a record. */
 const lookEveryMs = 30_000;
+/** Nothing waits for its end: it stands before a request for as short as a commit takes. */
+const lookSliceMs = 2;
 
 /** Commits a repair on behalf of the caller that asked for it. */
 type CommitRepair = (
@@ -89,11 +91,26 @@ export class Verifier {
   }
 
   async #look(): Promise<readonly Fault[]> {
-    const faults = await inSlices(this.#clock, looking(this.#decider));
-    const nowMs = this.#clock.monotonicMs();
-    this.#sinceMs = new Map(faults.map(({ key }) => [key, this.#sinceMs.get(key) ?? nowMs]));
-    this.#findings = faults.map((fault) => this.#findingOf(fault));
+    const { faults, findings, sinceMs } = await inSlices(this.#clock, this.#looking(), lookSliceMs);
+    this.#sinceMs = sinceMs;
+    this.#findings = findings;
     return faults;
+  }
+
+  /** There may be as many faults as instances: what is made of each is a step like the search for it. */
+  *#looking(): Generator<void, Look> {
+    const look: Look = { faults: [], findings: [], sinceMs: new Map() };
+    for (const fault of verify(this.#decider.cache)) {
+      if (fault) {
+        const nowMs = this.#clock.monotonicMs();
+        const sinceMs = this.#sinceMs.get(fault.key) ?? nowMs;
+        look.faults.push(fault);
+        look.sinceMs.set(fault.key, sinceMs);
+        look.findings.push(findingOf(fault, Math.round(nowMs - sinceMs)));
+      }
+      yield;
+    }
+    return look;
   }
 
   async #repair(faults: readonly Fault[], removeUnknown: boolean, commit: CommitRepair): Promise<string[]> {
@@ -114,21 +131,18 @@ export class Verifier {
   #ageMs(key: string): number {
     return Math.round(this.#clock.monotonicMs() - (this.#sinceMs.get(key) ?? this.#clock.monotonicMs()));
   }
-
-  #findingOf({ key, repair, ...fault }: Fault): Finding {
-    return {
-      ...fault,
-      ...(repair ? { repair: repair.what, ...(repair.destroys ? { destroys: true } : {}) } : {}),
-      ageMs: this.#ageMs(key),
-    };
-  }
 }
 
-function* looking({ cache }: Decider): Generator<void, Fault[]> {
-  const faults: Fault[] = [];
-  for (const fault of verify(cache)) {
-    if (fault) faults.push(fault);
-    yield;
-  }
-  return faults;
+interface Look {
+  readonly faults: Fault[];
+  readonly findings: Finding[];
+  readonly sinceMs: Map<string, number>;
+}
+
+function findingOf({ key: _, repair, ...fault }: Fault, ageMs: number): Finding {
+  return {
+    ...fault,
+    ...(repair ? { repair: repair.what, ...(repair.destroys ? { destroys: true } : {}) } : {}),
+    ageMs,
+  };
 }

@@ -26,8 +26,8 @@ export async function decideFor<D extends { readonly plan: Plan }>(
   decide: Decide<D>,
 ): Promise<Decided<D>> {
   const trail = trailOf(caller);
-  const { traceParent } = caller;
-  if (trail === undefined) return decideAndCommit({ ...decider, traceParent }, decide);
+  const { traceParent, from } = caller;
+  if (trail === undefined) return decideAndCommit({ ...decider, traceParent, from }, decide);
   trail.assertWritable();
   let author: PlanAuthor | undefined;
   const authored: Decide<D> = (snapshot, ctx, attempt) => {
@@ -37,7 +37,7 @@ export async function decideFor<D extends { readonly plan: Plan }>(
   };
   let decided: Decided<D>;
   try {
-    decided = await decideAndCommit({ ...decider, traceParent, author: () => author }, authored);
+    decided = await decideAndCommit({ ...decider, traceParent, from, author: () => author }, authored);
   } catch (error) {
     await trail.failed(error, author);
     throw error;
@@ -54,8 +54,8 @@ export async function decideAllFor<D extends { readonly plan: Plan }>(
   all: readonly Decide<D>[],
 ): Promise<readonly (Decided<D> | { readonly error: unknown })[]> {
   const trail = trailOf(caller);
-  const { traceParent } = caller;
-  if (trail === undefined) return decideAllAndCommit({ ...decider, traceParent }, all);
+  const { traceParent, from } = caller;
+  if (trail === undefined) return decideAllAndCommit({ ...decider, traceParent, from }, all);
   trail.assertWritable();
   const authors: (PlanAuthor | undefined)[] = all.map(() => undefined);
   let latest: PlanAuthor | undefined;
@@ -68,7 +68,7 @@ export async function decideAllFor<D extends { readonly plan: Plan }>(
         return decision;
       },
   );
-  const results = await decideAllAndCommit({ ...decider, traceParent, author: () => latest }, decides);
+  const results = await decideAllAndCommit({ ...decider, traceParent, from, author: () => latest }, decides);
   return Promise.all(
     results.map(async (result, i) => {
       try {

@@ -377,7 +377,8 @@ class ServedRequest implements RouteRequest {
     this.body = body ?? {};
     const { id: requestId, ip: address, headers } = request;
     const traceParent = traceParentIn(headers['traceparent']);
-    this.caller = { principal, requestId, address, face: 'http', traceParent, trail: undefined };
+    const from = reply.raw.socket === null ? request.raw.socket : undefined;
+    this.caller = { principal, requestId, address, face: 'http', traceParent, from, trail: undefined };
     this.#request = request;
     this.#reply = reply;
   }
