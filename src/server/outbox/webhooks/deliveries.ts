@@ -9,7 +9,7 @@ import type { Posted } from './post.ts';
 /** Requests to one receiver at a time. */
 const inFlightMax = 2;
 /** Deliveries that wait for another attempt or behind one; when there are more, no further events are read. */
-const pendingMax = 200;
+export const pendingMax = 200;
 const parkedMax = 50;
 const deliveredMax = 20;
 

@@ -158,6 +158,17 @@ describe('at rest', () => {
     expect(unrest()).toEqual([expect.stringContaining('evt_4')]);
   });
 
+  it('nothing more is asked of one that waits for as many as it may', () => {
+    const { unrest, commit, get, second, third } = scene();
+    get(message(third, 3));
+    const full = (nextAtMs: number) =>
+      commit(progress({ revision: 2, pending: Array.from({ length: 200 }, () => pendingOf(second, 2, nextAtMs)) }));
+    full(9);
+    expect(unrest()).toEqual([]);
+    full(0);
+    expect(unrest()).not.toEqual([]);
+  });
+
   it.each<[string, Partial<Webhook>]>([
     ['paused', { spec: { ...hook.spec, paused: true } }],
     ['disabled', { status: { asked: [], disabled: { atMs: 1, reason: 'gone' } } }],

@@ -8,6 +8,7 @@ import { keys } from '../../../core/state/keys.ts';
 import type { WebhookProgress } from '../../../core/state/records.ts';
 import type { Commit } from '../../history.ts';
 import type { Delivery } from '../../world/false-receivers.ts';
+import { pendingMax } from '../../../server/outbox/webhooks/deliveries.ts';
 import type { Checker, Facts, ReceiverFacts } from '../checker.ts';
 
 export const deliveriesChecker = (facts: Facts): Checker =>
@@ -79,10 +80,11 @@ class DeliveriesChecker implements Checker {
       const followed = this.#followed.get(id);
       if (followed === undefined || webhook.spec.paused || webhook.status.disabled) continue;
       const key = keys.webhookProgress(project, name);
+      const held = this.#heldBack(key);
+      if (this.#isFull(key, held)) continue;
       const reached = this.#facts.state.get('webhookProgress', key)?.revision ?? 0;
       if (reached < followed.newest)
         yield `the progress of webhook ${name} stays at ${reached}, and its receiver has taken an event of ${followed.newest}`;
-      const held = this.#heldBack(key);
       for (const [
         event,
         {
@@ -101,6 +103,13 @@ class DeliveriesChecker implements Checker {
     const nowMs = Math.min(...servers().map(({ wallMs }) => wallMs?.() ?? 0));
     const pending = state.get('webhookProgress', key)?.pending ?? [];
     return new Set(pending.flatMap(({ event, nextAtMs = 0 }) => (nextAtMs > nowMs ? [event.partitionkey] : [])));
+  }
+
+  /** No further events are read before one of those that wait is tried again. */
+  #isFull(key: string, held: ReadonlySet<string>): boolean {
+    const pending = this.#facts.state.get('webhookProgress', key)?.pending ?? [];
+    const wait = pending.filter(({ nextAtMs }) => nextAtMs !== undefined);
+    return pending.length >= pendingMax && wait.length > 0 && wait.every(({ event }) => held.has(event.partitionkey));
   }
 
   #follow(webhook: Webhook, revision: number): void {
