@@ -154,7 +154,7 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
           address: addresses[i],
           token: hostTokenOf(secret, hostName, 0),
         },
-        ...{ dataDirectory: join(directory, hostName), network: 'bridge:br0', drivers: ['qemu'], accelerator: 'tcg' },
+        ...{ dataDirectory: join(directory, hostName), network: 'bridge:br0', drivers: ['qemu'] },
         imageRoots: [imageDirectory],
       });
       await start(i, [process.execPath, main, 'agent', '--config', agent], /registered/);

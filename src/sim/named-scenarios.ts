@@ -80,7 +80,10 @@ const shapes = {
   /** Instances and their volumes move between hosts that crash, freeze and are cut off, at any step of a move. */
   migrate: (drawn: Scenario): Scenario => ({
     ...drawn,
-    hosts: [...drawn.hosts, ...drawn.hosts, ...drawn.hosts, ...drawn.hosts].slice(0, Math.max(4, drawn.hosts.length)),
+    // With room to move: of few full hosts none takes anything.
+    hosts: Array.from({ length: 2 }, () => [...drawn.hosts, ...drawn.hosts, ...drawn.hosts, ...drawn.hosts])
+      .flat()
+      .slice(0, Math.max(6, 2 * drawn.hosts.length)),
     faults: moving.map((kind, index) => ({ kind, everyMsMean: 5_000 + 2_000 * index })),
     limits: {},
     restored: false,

@@ -19,10 +19,13 @@ export function undisturbedChecker({ world }: Facts): Checker {
   const mayStop = new Set<string>();
   const mayGo = new Set<string>();
   const gone = new Set<string>();
+  /** Lives that instances have, or had: what has arrived live is none of them before the commit of its move. */
+  const owned = new Set<string>();
 
   const note = ({ before, after }: RecordEvent): void => {
     const former = before?.kind === 'instance' ? before : undefined;
     const now = after?.kind === 'instance' && (!former || after.metadata.id === former.metadata.id) ? after : undefined;
+    if (now) owned.add(lifeOf(now));
     if (former && (!now || now.metadata.deletionRequestedAtMs !== undefined)) gone.add(former.metadata.id);
     if (former && now && bound(former) !== bound(now)) mayGo.add(lifeOf(former));
     if (
@@ -64,7 +67,9 @@ export function undisturbedChecker({ world }: Facts): Checker {
       if (mayGo.has(life)) return undefined;
       const name = `${instanceId} incarnation ${before.incarnation} on ${host}`;
       if (guest?.incarnation !== before.incarnation)
-        return before.made ? `the guest of ${name} was taken away, and it was always wanted` : undefined;
+        return before.made && owned.has(life)
+          ? `the guest of ${name} was taken away, and it was always wanted`
+          : undefined;
       const stopped = before.running && guest.stopRequested && !before.stopRequested;
       return stopped && !mayStop.has(life) ? `the guest of ${name} was stopped, and nobody wanted that` : undefined;
     },

@@ -34,7 +34,8 @@ class VolumesChecker implements Checker {
     if (fault === undefined) return undefined;
     this.#faultsSeen += 1;
     if (this.#facts.excused.host(fault.host)) return undefined;
-    const { volumeId, instanceId, host, others } = fault;
+    const { volumeId, instanceId, host, others, behind } = fault;
+    if (behind) return `volume ${volumeId} on ${host} has lost what was written to it, as ${instanceId} finds`;
     return others.length === 0
       ? `a guest of ${instanceId} opened volume ${volumeId} on ${host}, where it is not`
       : `a guest of ${instanceId} opened volume ${volumeId} on ${host}, which ${others.join(', ')} had open`;

@@ -12,10 +12,14 @@ export class Mover {
 
   async run(): Promise<void> {
     const { prng, parts } = this.#caller;
-    while (await this.#caller.nextTurn(4 * parts.scenario.betweenCallsMsMean)) {
+    while (await this.#caller.nextTurn(2 * parts.scenario.betweenCallsMsMean)) {
       const found = await this.#caller.insist((client) => client.list('instance'));
       if (found instanceof ApiError) continue;
-      const instance = pickOne(found.items, prng);
+      const withVolumes = found.items.filter(
+        ({ spec, status }) => spec.volumes !== undefined && status.phase === 'Running',
+      );
+      // Few have volumes, and of those few run: they are moved more often.
+      const instance = pickOne(withVolumes.length > 0 && prng.chance(2, 3) ? withVolumes : found.items, prng);
       if (instance === undefined) continue;
       const { id, project } = instance.metadata;
       if (instance.status.migration !== undefined && prng.chance(1, 4)) await this.#cancel(id, project);

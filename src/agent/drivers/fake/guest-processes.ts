@@ -54,6 +54,7 @@ export class GuestProcesses {
   start(guest: FakeGuest): void {
     this.#countCopy(guest);
     this.#volumes.noteOpened(guest, guest.volumes ?? []);
+    this.#volumes.write(guest);
     guest.running = true;
     guest.created = true;
     guest.state = 'running';
@@ -97,6 +98,7 @@ export class GuestProcesses {
   freeze(guest: FakeGuest, move: NonNullable<FakeGuest['handedOver']>): void {
     if (guest.state !== 'running') return;
     holdEvents(this.#clock, guest);
+    this.#volumes.write(guest); // until the last moment
     guest.frozen = 'handed-over';
     guest.handedOver = move;
     guest.running = false;

@@ -6,13 +6,15 @@ import type { GuestVolume } from '../driver.ts';
 import type { FakeGuest } from './fake-guest.ts';
 import type { GuestRegistry } from './guest-registry.ts';
 
-/** A guest opened a volume that another had open, or that is not on its host. */
+/** A guest opened a volume that another had open, that is not on its host, or that has lost what was written to it. */
 export interface VolumeFault {
   readonly volumeId: string;
   readonly host: string;
   readonly instanceId: string;
   /** Empty: the volume does not exist. */
   readonly others: readonly string[];
+  /** What was written to it last is not on it any more. */
+  readonly behind?: true;
 }
 
 export class VolumeUse {
@@ -20,6 +22,8 @@ export class VolumeUse {
   readonly #guests: GuestRegistry;
   readonly #openDisk: ((host: string) => VolumeDisk) | undefined;
   readonly #disks = new Map<string, VolumeDisk>();
+  /** How often each volume was written to, wherever it was. */
+  readonly #writes = new Map<string, number>();
 
   constructor(guests: GuestRegistry, openDisk: ((host: string) => VolumeDisk) | undefined) {
     this.#guests = guests;
@@ -44,6 +48,20 @@ export class VolumeUse {
     for (const { volumeId } of volumes) {
       const others = this.users(host, volumeId).filter((user) => user !== instanceId);
       if (others.length > 0 || !this.disk(host).has(volumeId)) this.faults.push({ volumeId, host, instanceId, others });
+    }
+  }
+
+  /** The guest writes to its volumes; what is on one is how often that has been. */
+  write({ host, instanceId, volumes = [] }: FakeGuest): void {
+    for (const { volumeId, readOnly } of volumes) {
+      const volume = this.disk(host).get(volumeId);
+      if (volume === undefined) continue;
+      const writes = Number(volume.content);
+      if (writes < (this.#writes.get(volumeId) ?? 0))
+        this.faults.push({ volumeId, host, instanceId, others: [], behind: true });
+      if (readOnly) continue;
+      volume.content = String(writes + 1);
+      this.#writes.set(volumeId, writes + 1);
     }
   }
 

@@ -1,23 +1,34 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { system } from '../../../../base/system.ts';
 import { untilGuest } from '../../conformance.ts';
-import type { Driver, GuestLiveMigration, LiveSend } from '../../driver.ts';
+import type { Driver, GuestLiveMigration, GuestSpec, GuestVolume, LiveSend } from '../../driver.ts';
 import { makeQemuTestHost, type QemuTestHost, testSpec } from '../test-host.ts';
 
+const execute = promisify(execFile);
 const never = new AbortController().signal;
-const spec = testSpec();
-const id = spec.instanceId;
-const there = { ...spec, incarnation: 2, diskIncarnation: 1 };
+const volumeId = `vol_${'0'.repeat(26)}`;
+const plain = testSpec();
+const id = plain.instanceId;
 const move = { id: `mig_${'0'.repeat(26)}`, revision: 7 };
 let hosts: readonly [QemuTestHost, QemuTestHost];
 let source: Driver;
 let target: Driver;
+let spec: GuestSpec;
+let there: GuestSpec;
 
 beforeEach(async () => {
   hosts = [await makeQemuTestHost(), await makeQemuTestHost()];
   [source, target] = [hosts[0].open(), hosts[1].open()];
   await source.recover();
   await target.recover();
+  const volumes = await Promise.all(hosts.map((host) => host.guestVolumes.make(volumeId)));
+  // As one that was attached while it ran, it is not where QEMU would put it.
+  const onBus = volumes.map((volume) => ({ ...volume, slot: 20 }));
+  spec = { ...plain, volumes: onBus.slice(0, 1) };
+  there = { ...plain, incarnation: 2, diskIncarnation: 1, volumes: onBus.slice(1) };
+  await write(volumes[0]);
   await source.create(spec, never);
   await untilGuest(source, id, (each) => each?.ready === true);
 });
@@ -32,6 +43,15 @@ afterEach(async () => {
 function live(driver: Driver): GuestLiveMigration {
   if (driver.live === undefined) throw new Error('its guests cannot move while they run');
   return driver.live;
+}
+
+/** As a guest would have done. */
+async function write(volume: GuestVolume | undefined): Promise<void> {
+  await execute('qemu-io', ['-f', 'qcow2', '-c', 'write -q -P 7 64k 300k', volume?.path ?? '']);
+}
+async function expectWritten(volume: GuestVolume | undefined): Promise<void> {
+  const read = ['-c', 'read -q -P 7 64k 300k', '-c', 'read -q -P 0 364k 660k'];
+  await execute('qemu-io', ['-f', 'qcow2', ...read, volume?.path ?? '']); // fails where it finds something else
 }
 
 const guest = (driver: Driver) => driver.guests().find(({ instanceId }) => instanceId === id);
@@ -54,6 +74,8 @@ async function runs(driver: Driver): Promise<void> {
 }
 
 it('arrives with its memory, stands still on both hosts, and runs where it is told to', async () => {
+  const volume = { name: volumeId, sizeBytes: 1024 ** 2, label: 'data-0', slot: 20 };
+  expect((await live(source).describe(id)).disks).toContainEqual(volume);
   await sendIt();
   expect(guest(source)).toMatchObject({ state: 'running', handedOver: move });
   expect(guest(target)).toMatchObject({ state: 'suspended', incarnation: 2, ready: true });
@@ -72,8 +94,9 @@ it('arrives with its memory, stands still on both hosts, and runs where it is to
   expect(guest(target)).toMatchObject({ state: 'suspended' });
   await source.remove(id);
   await target.suspension?.resume(id);
-  expect(guest(target)).toMatchObject({ state: 'running' });
+  expect(guest(target)).toMatchObject({ state: 'running', volumes: [volumeId] });
   await runs(target);
+  await expectWritten(there.volumes?.[0]);
 });
 
 it('is taken back when its move has come to nothing', async () => {
@@ -133,6 +156,11 @@ it('stays suspended over a restart of its agent', async () => {
   expect(guest(source)).toMatchObject({ state: 'suspended' });
   await source.suspension?.resume(id);
   await runs(source);
+});
+
+it('keeps a volume with snapshots where it is', async () => {
+  await source.volumes?.snapshot(id, volumeId, 'make', 'monday');
+  await expect(live(source).describe(id)).rejects.toThrow(/has snapshots/);
 });
 
 it('is refused by another machine, with all differences', async () => {
