@@ -63,7 +63,7 @@ export async function finishVolumes({ moves }: GuestParts, assignment: Assignmen
 }
 
 /** Deletes what is left of moves that came to nothing, and of a guest that has its disk and volumes now. */
-export async function discardReceived(parts: GuestParts, { assignment }: LedgerEntry): Promise<void> {
+export async function discardReceived(parts: ReceivedParts, { assignment }: LedgerEntry): Promise<void> {
   const { moves, ledger } = parts;
   const { instanceId, incarnation, want, driver } = assignment;
   if (!ledger.confirmed) return;
@@ -79,9 +79,11 @@ export async function discardReceived(parts: GuestParts, { assignment }: LedgerE
   }
 }
 
+type ReceivedParts = Pick<GuestParts, 'moves' | 'ledger' | 'volumeFiles' | 'drivers' | 'ready'>;
+
 /** `strict`: the move was committed, and volumes of which nothing is known here yet belong to this host as well. */
 async function hasOnlyCopy(
-  { moves, ledger, volumeFiles }: GuestParts,
+  { moves, ledger, volumeFiles }: ReceivedParts,
   incoming: Incoming,
   strict: boolean,
 ): Promise<boolean> {
