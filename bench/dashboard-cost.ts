@@ -11,6 +11,11 @@ import { instanceNameOf, projectNameOf } from './store-fleet.ts';
 
 const dashboards = 50;
 const lastsMs = 10_000;
+/**
+ * In turns, and the least of each counts: every half minute the server checks its records, which costs more than all watchers. What all
+ * dashboards together ask for once a minute, the room in the fleet, is left out with it.
+ */
+const rounds = 3;
 const changeEveryMs = 100;
 const scrapes = 9;
 const paths = ['/ui/', '/ui/instances'];
@@ -38,9 +43,13 @@ interface Parts {
 export async function serverCostRatio(parts: Parts): Promise<number> {
   const pages: Page[] = [];
   for (const path of paths) pages.push(await recorded(parts, path));
-  const plain = await cpuMsWith(parts, [{ watch: '/v1/instances?watch=true', asked: [] }]);
-  const shown = await cpuMsWith(parts, pages);
-  return shown / plain;
+  const plain: number[] = [];
+  const shown: number[] = [];
+  for (let i = 0; i < rounds; i++) {
+    plain.push(await cpuMsWith(parts, [{ watch: '/v1/instances?watch=true', asked: [] }]));
+    shown.push(await cpuMsWith(parts, pages));
+  }
+  return Math.min(...shown) / Math.min(...plain);
 }
 
 /** What a page asks for in the same time, once it is open; nothing changes meanwhile. */

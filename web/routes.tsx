@@ -1,23 +1,37 @@
-// The pages and their addresses. Each is loaded when it is opened.
+// The pages and their addresses. Each is loaded when it is opened; the first one while it is found out who looks.
 
-import { type ComponentType, lazy, type ReactNode, Suspense } from 'react';
-import { createBrowserRouter, RouterProvider } from 'react-router';
+import type { ComponentType, ReactNode } from 'react';
+import { createBrowserRouter, matchRoutes, RouterProvider } from 'react-router';
 import type { WhoAmI } from '../src/api/routes/access.ts';
 import { Page } from './parts/page.tsx';
 import { Shell } from './parts/shell.tsx';
-import { Loading } from './parts/standing.tsx';
 import { base, paths } from './paths.ts';
 
-const Fleet = lazy(async () => ({ default: (await import('./pages/fleet/fleet.tsx')).FleetPage }));
-const Pending = lazy(async () => ({ default: (await import('./pages/pending.tsx')).PendingPage }));
-const Plans = lazy(async () => ({ default: (await import('./pages/plans/plans.tsx')).PlansPage }));
-const Audit = lazy(async () => ({ default: (await import('./pages/audit/audit.tsx')).AuditPage }));
-const Instance = lazy(async () => ({ default: (await import('./pages/instance/instance.tsx')).InstancePage }));
-const Host = lazy(async () => ({ default: (await import('./pages/host/host.tsx')).HostPage }));
-const Job = lazy(async () => ({ default: (await import('./pages/jobs/job.tsx')).JobPage }));
-const ResourceList = lazy(async () => ({ default: (await import('./pages/resource/list.tsx')).ListPage }));
-const Create = lazy(async () => ({ default: (await import('./pages/resource/create.tsx')).CreatePage }));
-const ResourceDetail = lazy(async () => ({ default: (await import('./pages/resource/detail.tsx')).DetailPage }));
+type PageOf = ComponentType<{ readonly who: WhoAmI }>;
+
+interface PageRoute {
+  readonly path: string;
+  readonly load: () => Promise<PageOf>;
+}
+
+const pages: PageRoute[] = [
+  { path: paths.fleet, load: async () => (await import('./pages/fleet/fleet.tsx')).FleetPage },
+  { path: paths.pending, load: async () => (await import('./pages/pending.tsx')).PendingPage },
+  { path: paths.plans, load: async () => (await import('./pages/plans/plans.tsx')).PlansPage },
+  { path: paths.audit, load: async () => (await import('./pages/audit/audit.tsx')).AuditPage },
+  { path: '/create/:plural', load: async () => (await import('./pages/resource/create.tsx')).CreatePage },
+  { path: '/instances/:name', load: async () => (await import('./pages/instance/instance.tsx')).InstancePage },
+  { path: '/hosts/:name', load: async () => (await import('./pages/host/host.tsx')).HostPage },
+  { path: '/jobs/:name', load: async () => (await import('./pages/jobs/job.tsx')).JobPage },
+  { path: '/:plural', load: async () => (await import('./pages/resource/list.tsx')).ListPage },
+  { path: '/:plural/:name', load: async () => (await import('./pages/resource/detail.tsx')).DetailPage },
+];
+
+// Asked for at once: the router, which asks again, does not exist before the answer about who looks.
+void matchRoutes(pages, location, base)
+  ?.at(-1)
+  ?.route.load()
+  .catch(() => undefined); // the router says that it failed
 
 export function Pages({ who, onLeft }: { readonly who: WhoAmI; readonly onLeft: () => void }): ReactNode {
   const router = routerFor(who, onLeft);
@@ -26,22 +40,21 @@ export function Pages({ who, onLeft }: { readonly who: WhoAmI; readonly onLeft: 
 
 let router: ReturnType<typeof createBrowserRouter> | undefined;
 
+/** Pages are loaded by the router, before it shows them: a fallback of React stays for 300 ms once it is shown. */
 function routerFor(who: WhoAmI, onLeft: () => void): ReturnType<typeof createBrowserRouter> {
   router ??= createBrowserRouter(
     [
       {
         element: <Shell who={who} onLeft={onLeft} />,
+        hydrateFallbackElement: <></>,
         children: [
-          { path: paths.fleet, element: shown(Fleet) },
-          { path: paths.pending, element: shown(Pending) },
-          { path: paths.plans, element: shown(() => <Plans who={who} />) },
-          { path: paths.audit, element: shown(Audit) },
-          { path: '/create/:plural', element: shown(Create) },
-          { path: '/instances/:name', element: shown(Instance) },
-          { path: '/hosts/:name', element: shown(Host) },
-          { path: '/jobs/:name', element: shown(Job) },
-          { path: '/:plural', element: shown(ResourceList) },
-          { path: '/:plural/:name', element: shown(ResourceDetail) },
+          ...pages.map(({ path, load }) => ({
+            path,
+            lazy: async () => {
+              const Content = await load();
+              return { element: <Content who={who} /> };
+            },
+          })),
           { path: '*', element: <NotHere /> },
         ],
       },
@@ -49,14 +62,6 @@ function routerFor(who: WhoAmI, onLeft: () => void): ReturnType<typeof createBro
     { basename: base },
   );
   return router;
-}
-
-function shown(Content: ComponentType): ReactNode {
-  return (
-    <Suspense fallback={<Loading label="Loading the page" />}>
-      <Content />
-    </Suspense>
-  );
 }
 
 export function NotHere(): ReactNode {

@@ -1,6 +1,7 @@
 // FleetMapData: all hosts, each with what the map shows of it. States come with each change; what is claimed is read again now and then.
 
 import { useSyncExternalStore } from 'react';
+import type { FleetMap } from '../../src/api/lists/fleet-map.ts';
 import type { Host } from '../../src/api/resources/host.ts';
 import { type HostStateName, hostStateName } from '../../src/api/resources/host-state.ts';
 import { client } from './client.ts';
@@ -43,31 +44,17 @@ class FleetMapData implements Source {
   readonly seen = (): SeenMap => this.#seen;
 
   async load(): Promise<From> {
-    const startedMs = performance.now();
-    const { names, pools, states, labels, consumers, classes, revision, epoch } = await client.fleetMap({
-      labels: labelsShown.join(),
-    });
-    const columns = Object.entries(classes);
-    this.#rows = new Map(
-      names.map((name, i) => [
-        name,
-        {
-          name,
-          pool: pools[i] ?? '',
-          state: states[i] ?? 'Unknown',
-          labels: labelsOf((label) => labels[label]?.[i] ?? undefined),
-          consumers: consumers[i] ?? 0,
-          classes: Object.fromEntries(
-            columns.flatMap(([name, { used, capacity }]) =>
-              capacity[i] || used[i] ? [[name, { used: used[i] ?? 0, capacity: capacity[i] ?? 0 }]] : [],
-            ),
-          ),
-        },
-      ]),
-    );
+    const map = await this.#read(0);
+    this.#rows = new Map(rowsOf(map).map((row) => [row.name, row]));
     this.#isNew = true;
+    return { revision: map.revision, epoch: map.epoch };
+  }
+
+  async #read(maxAgeMs: number): Promise<FleetMap> {
+    const startedMs = performance.now();
+    const map = await client.fleetMap({ labels: labelsShown.join(), maxAgeMs });
     this.#rereadAfter(Math.max(rereadMsMin, (performance.now() - startedMs) / shareOfTime));
-    return { revision, epoch };
+    return map;
   }
 
   /** A page that is not shown, and one without a server, wait on. */
@@ -76,11 +63,21 @@ class FleetMapData implements Source {
     this.#rereading = setTimeout(() => {
       if (document.visibilityState !== 'visible' || this.followed.standing.state !== 'live')
         return this.#rereadAfter(rereadMsMin);
-      this.load().then(
-        () => this.followed.changed(),
+      this.#read(rereadMsMin).then(
+        (map) => this.#takeClaims(map),
         () => this.#rereadAfter(rereadMsMin),
       );
     }, delayMs);
+  }
+
+  /** All else came with the changes, which may be newer than this answer. */
+  #takeClaims(map: FleetMap): void {
+    for (const { name, consumers, classes } of rowsOf(map)) {
+      const row = this.#rows.get(name);
+      if (row !== undefined) this.#rows.set(name, { ...row, consumers, classes });
+    }
+    this.#isNew = true;
+    this.followed.changed();
   }
 
   apply(change: Change): void {
@@ -110,6 +107,22 @@ class FleetMapData implements Source {
     this.#seen = { rows: this.#isNew ? [...this.#rows.values()] : this.#seen.rows, revision, standing };
     this.#isNew = false;
   }
+}
+
+function rowsOf({ names, pools, states, labels, consumers, classes }: FleetMap): MapRow[] {
+  const columns = Object.entries(classes);
+  return names.map((name, i) => ({
+    name,
+    pool: pools[i] ?? '',
+    state: states[i] ?? 'Unknown',
+    labels: labelsOf((label) => labels[label]?.[i] ?? undefined),
+    consumers: consumers[i] ?? 0,
+    classes: Object.fromEntries(
+      columns.flatMap(([column, { used, capacity }]) =>
+        capacity[i] || used[i] ? [[column, { used: used[i] ?? 0, capacity: capacity[i] ?? 0 }]] : [],
+      ),
+    ),
+  }));
 }
 
 function labelsOf(of: (label: string) => string | undefined): Readonly<Record<string, string>> {

@@ -1,13 +1,13 @@
-// A link to another page: a real one, so that it opens in a new tab as any other.
+// A link to another page: a real one, so that it opens in a new tab as any other. A plain element: long lists have some in each row.
 
-import { Anchor } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
+import classes from './link.module.css';
 
 export function PageLink({ to, children }: { readonly to: string; readonly children: ReactNode }): ReactNode {
   return (
-    <Anchor component={Link} to={to} inherit>
+    <Link to={to} className={classes['link']}>
       {children}
-    </Anchor>
+    </Link>
   );
 }

@@ -1,7 +1,7 @@
 // A state as word, shape and colour: never by colour alone.
 
-import { Badge } from '@mantine/core';
 import type { ReactNode } from 'react';
+import classes from './state-badge.module.css';
 import { visibleText } from './text.tsx';
 
 type Mood = 'good' | 'busy' | 'bad' | 'quiet';
@@ -35,19 +35,15 @@ const moods: Readonly<Record<string, Mood>> = {
   TimedOut: 'bad',
 };
 
-/** White text on each has a contrast of 6 or more. */
-const looks: Readonly<Record<Mood, { readonly color: string; readonly sign: string }>> = {
-  good: { color: '#1f6b2f', sign: '●' },
-  busy: { color: '#0b4f93', sign: '◐' },
-  bad: { color: '#a51111', sign: '▲' },
-  quiet: { color: '#495057', sign: '○' },
-};
+const signs: Readonly<Record<Mood, string>> = { good: '●', busy: '◐', bad: '▲', quiet: '○' };
 
+/** Plain elements: long lists have one in each row. */
 export function StateBadge({ state }: { readonly state: string }): ReactNode {
-  const { color, sign } = looks[moods[state] ?? 'quiet'];
+  const mood = moods[state] ?? 'quiet';
   return (
-    <Badge color={color} variant="filled" tt="none" leftSection={<span aria-hidden="true">{sign}</span>}>
+    <span className={`${classes['badge']} ${classes[mood]}`}>
+      <span aria-hidden="true">{signs[mood]}</span>
       {visibleText(state)}
-    </Badge>
+    </span>
   );
 }

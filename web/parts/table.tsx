@@ -1,8 +1,8 @@
 // One table for all lists: only the rows that are seen are drawn, so that 100,000 cost no more than 40.
 
-import { useVirtualizer } from '@tanstack/react-virtual';
-import { type ReactNode, useEffect, useRef } from 'react';
+import { memo, type ReactNode, useCallback, useEffect, useMemo, useRef } from 'react';
 import classes from './table.module.css';
+import { useWindow } from './use-window.ts';
 
 export interface Column<T> {
   readonly name: string;
@@ -25,8 +25,6 @@ export interface Selection {
   readonly onKeys: (keys: ReadonlySet<string>) => void;
   /** Of all rows that can be selected at once. */
   readonly all: readonly string[];
-  /** Of a row, for people who hear the page. */
-  readonly nameOf: (key: string) => string;
 }
 
 /** An array, or a window of a list whose rows are read when they are looked at. */
@@ -47,6 +45,7 @@ export function Table<T>({
   sort,
   onSort,
   selection,
+  nameOf = keyOf,
   minWidth,
 }: {
   readonly label: string;
@@ -57,84 +56,159 @@ export function Table<T>({
   readonly sort?: Sort | undefined;
   readonly onSort?: (column: string) => void;
   readonly selection?: Selection | undefined;
+  /** Of a row that can be selected, for people who hear the page. */
+  readonly nameOf?: (row: T) => string;
   /** Below it the table scrolls: `60rem`. */
   readonly minWidth?: string;
 }): ReactNode {
   const scroller = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer({
-    count: rows.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => rowPx,
-    overscan: 12,
-    getItemKey: (index) => {
-      const row = rows.at(index);
-      return row === undefined ? index : keyOf(row);
-    },
-  });
-  const items = virtual.getVirtualItems();
-  const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0];
+  const { first, last } = useWindow(scroller, { count: rows.length, rowPx, more: 12 });
   const { look } = rows;
-  useEffect(() => look?.(first, last), [look, first, last]);
-  const wide = minWidth === undefined ? {} : { minWidth };
-  const grid = {
-    ...wide,
-    gridTemplateColumns: [...(selection ? [selectWidth] : []), ...columns.map(({ width }) => width)].join(' '),
-  };
+  useEffect(() => look?.(first, Math.max(first, last)), [look, first, last]);
+  const indexes = Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => first + i);
+  const widths = [...(selection ? [selectWidth] : []), ...columns.map(({ width }) => width)].join(' ');
+  const grid = useMemo(
+    () => ({ ...(minWidth === undefined ? {} : { minWidth }), gridTemplateColumns: widths }),
+    [minWidth, widths],
+  );
+  const toggle = useToggle(selection);
   return (
     // A region that scrolls can be reached and moved by keys.
     <div className={classes['scroller']} ref={scroller} tabIndex={0} role="region" aria-label={label}>
       <div role="table" aria-label={label} aria-rowcount={rows.length + 1}>
-        <div role="row" aria-rowindex={1} className={classes['head']} style={grid}>
-          {selection ? (
-            <div role="columnheader" aria-label="Selection">
-              <SelectAll selection={selection} />
-            </div>
-          ) : null}
-          {columns.map(({ name, order }) => (
-            <div
-              role="columnheader"
-              key={name}
-              aria-sort={sort?.column === name ? (sort.descending ? 'descending' : 'ascending') : undefined}
-            >
-              {order && onSort ? (
-                <button type="button" className={classes['sort']} onClick={() => onSort(name)}>
-                  {name}
-                  <span aria-hidden="true">{sort?.column === name ? (sort.descending ? ' ↓' : ' ↑') : ''}</span>
-                </button>
-              ) : (
-                name
-              )}
-            </div>
-          ))}
-        </div>
-        <div role="rowgroup" className={classes['body']} style={{ ...wide, height: virtual.getTotalSize() }}>
-          {items.map(({ index, key, start }) => {
+        <Head columns={columns} sort={sort} onSort={onSort} selection={selection} grid={grid} />
+        <div
+          role="rowgroup"
+          className={classes['body']}
+          style={{ ...(minWidth === undefined ? {} : { minWidth }), height: rows.length * rowPx }}
+        >
+          {indexes.map((index) => {
             const row = rows.at(index);
-            const place = { ...grid, transform: `translateY(${start}px)`, height: rowPx };
+            const of = row === undefined ? undefined : keyOf(row);
             return (
-              <div role="row" aria-rowindex={index + 2} className={classes['row']} style={place} key={key}>
-                {selection && row !== undefined ? (
-                  <div role="cell" aria-label="Selection">
-                    <input
-                      type="checkbox"
-                      aria-label={`Select ${selection.nameOf(keyOf(row))}`}
-                      checked={selection.keys.has(keyOf(row))}
-                      onChange={() => selection.onKeys(toggled(selection.keys, keyOf(row)))}
-                    />
-                  </div>
-                ) : null}
-                {columns.map(({ name, show }) => (
-                  <div role="cell" key={name} className={classes['cell']}>
-                    {row === undefined ? '…' : show(row)}
-                  </div>
-                ))}
-              </div>
+              <Row
+                key={of ?? index}
+                index={index}
+                start={index * rowPx}
+                columns={columns}
+                row={row}
+                grid={grid}
+                selectKey={selection && of}
+                selectName={selection && row && nameOf(row)}
+                selected={of !== undefined && (selection?.keys.has(of) ?? false)}
+                onToggle={toggle}
+              />
             );
           })}
         </div>
       </div>
     </div>
   );
+}
+
+type Grid = Readonly<Record<string, string>>;
+
+function Head<T>({
+  columns,
+  sort,
+  onSort,
+  selection,
+  grid,
+}: {
+  readonly columns: readonly Column<T>[];
+  readonly sort: Sort | undefined;
+  readonly onSort: ((column: string) => void) | undefined;
+  readonly selection: Selection | undefined;
+  readonly grid: Grid;
+}): ReactNode {
+  return (
+    <div role="row" aria-rowindex={1} className={classes['head']} style={grid}>
+      {selection ? (
+        <div role="columnheader" aria-label="Selection">
+          <SelectAll selection={selection} />
+        </div>
+      ) : null}
+      {columns.map(({ name, order }) => (
+        <div
+          role="columnheader"
+          key={name}
+          aria-sort={sort?.column === name ? (sort.descending ? 'descending' : 'ascending') : undefined}
+        >
+          {order && onSort ? (
+            <button type="button" className={classes['sort']} onClick={() => onSort(name)}>
+              {name}
+              <span aria-hidden="true">{sort?.column === name ? (sort.descending ? ' ↓' : ' ↑') : ''}</span>
+            </button>
+          ) : (
+            name
+          )}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+interface RowParts<T> {
+  readonly index: number;
+  /** In pixels from the first row. */
+  readonly start: number;
+  readonly columns: readonly Column<T>[];
+  /** Undefined: it is being read. */
+  readonly row: T | undefined;
+  readonly grid: Grid;
+  /** Undefined: it cannot be selected. */
+  readonly selectKey: string | undefined;
+  readonly selectName: string | undefined;
+  readonly selected: boolean;
+  readonly onToggle: (key: string) => void;
+}
+
+/** Drawn again only when it changes: most rows stay as they are while others scroll into view. */
+const Row = memo(PlainRow) as typeof PlainRow; // memo forgets the type parameter
+
+function PlainRow<T>({
+  index,
+  start,
+  columns,
+  row,
+  grid,
+  selectKey,
+  selectName,
+  selected,
+  onToggle,
+}: RowParts<T>): ReactNode {
+  const place = { ...grid, top: start };
+  return (
+    <div role="row" aria-rowindex={index + 2} className={classes['row']} style={place}>
+      {selectKey === undefined ? null : (
+        <div role="cell" aria-label="Selection">
+          <input
+            type="checkbox"
+            aria-label={`Select ${selectName}`}
+            checked={selected}
+            onChange={() => onToggle(selectKey)}
+          />
+        </div>
+      )}
+      {columns.map(({ name, show }) => (
+        <div role="cell" key={name} className={classes['cell']}>
+          {row === undefined ? '…' : show(row)}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** The same function all the time, so that rows need not be drawn again for it. */
+function useToggle(selection: Selection | undefined): (key: string) => void {
+  const latest = useRef(selection);
+  useEffect(() => {
+    latest.current = selection;
+  }, [selection]);
+  return useCallback((key: string) => {
+    const { current } = latest;
+    current?.onKeys(toggled(current.keys, key));
+  }, []);
 }
 
 /** Also those that are not seen. */

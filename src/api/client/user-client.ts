@@ -464,7 +464,8 @@ function fleetCalls(json: Json) {
       json('/v1/usage', { query }),
 
     /** All hosts as columns. */
-    fleetMap: (query: { labels?: string } = {}): Promise<FleetMap> => json('/v1/fleet-map', { query }),
+    fleetMap: (query: { labels?: string; maxAgeMs?: number } = {}): Promise<FleetMap> =>
+      json('/v1/fleet-map', { query }),
 
     /** What the instances of each project claim together; of those that the caller may see. */
     projectTotals: (query: { project?: string } = {}): Promise<{ readonly items: readonly ProjectTotal[] }> =>

@@ -48,6 +48,12 @@ export const capacityRoutes = {
     summary: 'Show all hosts as columns: names, pools, states, and how much is allocated',
     query: {
       labels: Type.String({ default: 'zone,rack', maxLength: 1024, description: 'labels of hosts to show, at most 8' }),
+      maxAgeMs: Type.Integer({
+        minimum: 0,
+        maximum: 600_000,
+        default: 0,
+        description: 'an answer that was made so long ago will do, for pages that many people have open',
+      }),
     },
     answers: { 200: json(FleetMap) },
   }),

@@ -41,18 +41,22 @@ export function* lossesInSteps(snapshot: Snapshot, losses: 1 | 2): Steps<LossCap
   let checked = 0;
   let survived = 0;
   let budget = (yield* rankAll(snapshot, hosts)) ? placedMax : placedMax / 20;
-  const worst: LossCapacity['worst'][number][] = [];
+  const failed: { readonly lost: readonly Candidate[]; readonly instances: number; readonly unplaced: number }[] = [];
   for (const lost of losses === 1 ? singles(hosts) : pairs(hosts)) {
     const instances = lost.reduce((count, each) => count + each.instances, 0);
     if (checked > 0 && instances > budget) break;
     budget -= instances;
-    const outcome = yield* lose(snapshot, lost);
+    const { unplaced } = yield* lose(snapshot, lost, 0);
     checked += 1;
-    if (outcome.unplaced === 0) survived += 1;
-    else worst.push({ hosts: lost.map(({ host }) => host), instances, ...outcome });
+    if (unplaced === 0) survived += 1;
+    else failed.push({ lost, instances, unplaced });
   }
-  worst.sort((a, b) => b.unplaced - a.unplaced || (a.hosts.join() < b.hosts.join() ? -1 : 1));
-  return { losses, checked, of: cases, survived, worst: worst.slice(0, worstMax) };
+  // Why instances find no room costs a look at every host: it is found only for what is shown.
+  failed.sort((a, b) => b.unplaced - a.unplaced || (namesOf(a.lost).join() < namesOf(b.lost).join() ? -1 : 1));
+  const worst: LossCapacity['worst'][number][] = [];
+  for (const { lost, instances } of failed.slice(0, worstMax))
+    worst.push({ hosts: namesOf(lost), instances, ...(yield* lose(snapshot, lost, examplesMax)) });
+  return { losses, checked, of: cases, survived, worst };
 }
 
 /** Hosts with running instances, the most first. */
@@ -155,8 +159,12 @@ interface Moved {
   readonly held: Allocation['amounts'];
 }
 
-/** One after the other; each step has the earlier placements in place. */
-function* lose(snapshot: Snapshot, lost: readonly Candidate[]): Steps<Outcome> {
+function namesOf(lost: readonly Candidate[]): string[] {
+  return lost.map(({ host }) => host);
+}
+
+/** One after the other; each step has the earlier placements in place. It says why for at most `explained` instances. */
+function* lose(snapshot: Snapshot, lost: readonly Candidate[], explained: number): Steps<Outcome> {
   const engine = engineOf(snapshot);
   const { fleet } = engine;
   const gone: Gone[] = [];
@@ -179,7 +187,7 @@ function* lose(snapshot: Snapshot, lost: readonly Candidate[]): Steps<Outcome> {
           continue;
         }
         unplaced += 1;
-        if (examples.length === examplesMax) continue;
+        if (examples.length === explained) continue;
         const refusals = refusalsOf(engine.countRefusals(request));
         const { project, name } = instance.metadata;
         examples.push({

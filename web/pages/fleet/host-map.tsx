@@ -24,7 +24,8 @@ export function HostMap({
   const canvas = useRef<HTMLCanvasElement>(null);
   const [cursor, setCursor] = useState<number>();
   const scheme = useComputedColorScheme('light');
-  const layout = useMemo(() => layoutMap(hosts, Math.max(width, 60)), [hosts, width]);
+  // Before the width is known, nothing is drawn.
+  const layout = useMemo(() => layoutMap(width === 0 ? [] : hosts, Math.max(width, 60)), [hosts, width]);
 
   useEffect(() => {
     const frame = requestAnimationFrame(() =>

@@ -12,8 +12,10 @@ import { fitsText, lossText } from './room-text.ts';
 
 /** It is a question about every host and every size. */
 const everyMs = 30_000;
+/** A change of hosts or sizes is shown sooner. */
+const maxAgeMs = 60_000;
 
-const capacity = polled(everyMs, () => client.capacity({ losses: 1, maxAgeMs: everyMs }));
+const capacity = polled(everyMs, () => client.capacity({ losses: 1, maxAgeMs }));
 
 export function Room(): ReactNode {
   const may = useMay('read-placement', 'instance');

@@ -121,6 +121,7 @@ function ListView({
             sort={sort}
             onSort={(column) => setParameter('sort', nextSort(sort, column))}
             selection={bulk.selection}
+            nameOf={({ metadata }) => metadata.name}
           />
         </div>
       )}

@@ -11,16 +11,16 @@ import type { Decider } from '../../decide.ts';
 import { inSlices } from '../../in-slices.ts';
 import { type Asked, askedBy, requestFor } from './asked.ts';
 import { bind } from './bind.ts';
-import { RecentCapacity } from '../../recent-capacity.ts';
+import { RecentAnswers } from '../../recent-answers.ts';
 import type { Answer, Route } from '../route.ts';
 
 export function capacityRoutes({ cache, clock }: Decider): Route[] {
   const make = (asked: Asked | null, losses: number): Promise<Capacity> =>
     inSlices(clock, capacityInSteps(cache, { asked: asked && requestFor(cache, asked), losses }));
-  const recent = new RecentCapacity(clock, (losses) => make(null, losses));
+  const recent = new RecentAnswers(clock, (losses: number) => make(null, losses));
   cache.follow({
     apply({ kind }) {
-      if (kind === 'size' || kind === 'host' || kind === 'pool') recent.forget();
+      if (kind === 'size' || kind === 'host' || kind === 'pool') recent.outdate();
     },
   });
   const answer = async (

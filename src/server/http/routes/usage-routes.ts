@@ -13,11 +13,13 @@ import { keys } from '../../../core/state/keys.ts';
 import type { Decider } from '../../decide.ts';
 import { bind } from './bind.ts';
 import { knowsNames, visibleKeys } from './visible.ts';
-import type { Route } from '../route.ts';
+import { RecentAnswers } from '../../recent-answers.ts';
+import { type Route, Written } from '../route.ts';
 
 const labelsMax = 8;
 
-export function usageRoutes({ cache }: Decider): Route[] {
+export function usageRoutes({ cache, clock }: Decider): Route[] {
+  const maps = new RecentAnswers(clock, (labels: string) => Promise.resolve(mapText(cache, labelsIn(labels))));
   return [
     bind(routes.usage, ({ query: { host, limit, continue: after } }) => {
       const { items, more } = usageOf(cache, {
@@ -28,13 +30,12 @@ export function usageRoutes({ cache }: Decider): Route[] {
       const last = items.at(-1)?.host;
       return { status: 200, json: { items, ...(more && last !== undefined ? { continue: last } : {}) } };
     }),
-    bind(routes.fleetMap, ({ query: { labels: text } }) => {
-      const labels = text.split(',').filter((label) => label !== '');
+    bind(routes.fleetMap, async ({ query: { labels: text, maxAgeMs } }) => {
+      const labels = labelsIn(text);
       if (labels.length > labelsMax)
         throw new ApiError('InvalidRequest', `labels: at most ${labelsMax}`, { field: 'labels' });
-      const { revision } = cache;
-      const hosts = [...cache.listCommitted('host')].map(({ value }) => value);
-      return { status: 200, json: { revision, epoch: epochOf(cache), ...fleetMapOf(cache, { hosts, labels }) } };
+      const map = await maps.of(labels.join(), maxAgeMs);
+      return new Written(200, map, (): unknown => JSON.parse(map.toString()));
     }),
     bind(routes.projectTotals, ({ query: { project } }, { caller: { principal } }) => {
       const known = visibleKeys(principal, 'instance', cache, project);
@@ -54,4 +55,15 @@ export function usageRoutes({ cache }: Decider): Route[] {
       return { status: 200, json: providersOf(cache, host, knowsNames(caller.principal, cache)) };
     }),
   ];
+}
+
+function labelsIn(text: string): string[] {
+  return text.split(',').filter((label) => label !== '');
+}
+
+/** Everyone who may read hosts sees the same of them, so it is written once for all. */
+function mapText(cache: Decider['cache'], labels: readonly string[]): Buffer {
+  const { revision } = cache;
+  const hosts = [...cache.listCommitted('host')].map(({ value }) => value);
+  return Buffer.from(JSON.stringify({ revision, epoch: epochOf(cache), ...fleetMapOf(cache, { hosts, labels }) }));
 }

@@ -27,12 +27,10 @@ export function useBulk(kind: Kind, rows: readonly AnyResource[]): Bulk {
     () => (keys.size === 0 ? [] : rows.filter(({ metadata }) => keys.has(metadata.id))),
     [keys, rows],
   );
-  const nameOf = (key: string): string => rows.find(({ metadata }) => metadata.id === key)?.metadata.name ?? key;
   const selection: Selection = {
     keys: new Set(chosen.map(({ metadata }) => metadata.id)),
     onKeys: setKeys,
     all: rows.map(({ metadata }) => metadata.id),
-    nameOf,
   };
   return { actions, chosen, selection: actions.length > 0 ? selection : undefined };
 }
