@@ -25,6 +25,8 @@ export class Claimant {
   /** Its own providers and consumers, as far as it knows. */
   readonly #providers = new Set<string>();
   readonly #consumers = new Set<string>();
+  /** All that it ever claimed for: a control plane that is behind may still show, and release, what another has released. */
+  readonly #claimedFor = new Set<string>();
 
   constructor(caller: Caller) {
     this.#caller = caller;
@@ -77,6 +79,7 @@ export class Claimant {
 
   async #put(consumer: string, allocations: Wanted, generation: number | null): Promise<void> {
     this.#consumers.add(consumer); // before it is known: an answer may be lost
+    this.#claimedFor.add(consumer);
     const body = { allocations, consumer_generation: generation, ...owner };
     const answer = await this.#ask('claim', { method: 'PUT', path: `/allocations/${consumer}`, body });
     if (answer?.status === 204) this.#caller.parts.tally.hit('outside-claimed');
@@ -176,7 +179,7 @@ export class Claimant {
     const held = await this.#ask('held', { method: 'GET', path: `${path}/allocations` });
     const all = isRecord(held?.json) && isRecord(held.json['allocations']) ? Object.keys(held.json['allocations']) : [];
     const theirs = pickOne(
-      all.filter((uuid) => !this.#consumers.has(uuid)),
+      all.filter((uuid) => !this.#claimedFor.has(uuid)),
       prng,
     );
     const generation = { resource_provider_generation: host.generation };
