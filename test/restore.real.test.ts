@@ -4,6 +4,7 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { writeOutsideRecords } from './outside-records.ts';
 import { type Fleet, runBerth, startFleet } from './processes.ts';
 
 let directory: string;
@@ -28,6 +29,9 @@ it('keeps every guest as it is, tells what is not known, and starts nothing twic
   await create('moved', { exclusive: true });
   const before = await fleet.ready('kept');
   await fleet.ready('moved');
+  const server = { url: fleet.url, token: fleet.environment.BERTH_TOKEN };
+  const outside = await writeOutsideRecords(server);
+  const claimed = await outside.read(server);
 
   const file = join(directory, 'berth.jsonl.zst');
   expect((await berth('backup', file)).stdout).toContain('read back and complete');
@@ -38,6 +42,7 @@ it('keeps every guest as it is, tells what is not known, and starts nothing twic
   await fleet.gone('moved');
   await create('later');
   const later = await fleet.ready('later');
+  await outside.remove(server);
 
   const store = `sqlite:${fleet.serverDirectory}/berth.db`;
   const whileItRuns = await berth('restore', file, '--store', store, '--yes');
@@ -51,6 +56,7 @@ it('keeps every guest as it is, tells what is not known, and starts nothing twic
   expect((await berth('restore', file, '--store', store, '--yes')).stdout).toContain('restored');
   expect((await berth('store', 'check', store)).stdout).toContain('0 faults');
   await fleet.restartServer();
+  expect(await outside.read(server), 'claims of other systems are as in the backup').toEqual(claimed);
 
   // Its guest runs on as it did: same life, same start.
   const after = await fleet.until(

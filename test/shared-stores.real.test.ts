@@ -1,5 +1,5 @@
 // The product on the stores that several servers share: two servers, an agent, a server that dies, watches that go on at the other, and
-// the whole of it moved to another kind of store and back.
+// the whole of it moved to another kind of store and back; then a backup restored in its place.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,6 +11,7 @@ import type { Instance } from '../src/api/resources/instance.ts';
 import { startEtcd } from '../src/store/etcd/test-etcd.ts';
 import { postgresPrograms, startPostgres } from '../src/store/postgres/test-postgres.ts';
 import { expectConsistent } from './consistent.ts';
+import { writeOutsideRecords } from './outside-records.ts';
 import { runBerth, startBerth, startFleet } from './processes.ts';
 
 /** `elsewhere`: an empty store of the same kind. */
@@ -49,6 +50,11 @@ async function twoServersOn(store: string, elsewhere: string): Promise<void> {
     await client.create('instance', { metadata: { name: 'kept' }, spec: { image: 'tiny', cpus: 1, memoryMiB: 64 } });
     await fleet.ready('kept');
     const { items } = await client.list('instance');
+    const outside = await writeOutsideRecords({ url, token });
+    const claimed = await outside.read({ url, token });
+    const backup = join(directory, 'backup.jsonl.zst');
+    const written = await runBerth(['backup', backup], { ...fleet.environment, BERTH_URL: url });
+    expect(written).toMatchObject({ code: 0, stdout: expect.stringContaining('read back and complete') });
     await Promise.all([fleet.stop(), other.stop()]);
     await moves(store, `sqlite:${directory}/between.db`);
     await moves(`sqlite:${directory}/between.db`, elsewhere);
@@ -57,8 +63,18 @@ async function twoServersOn(store: string, elsewhere: string): Promise<void> {
       const found = await client.list('instance');
       const told = ({ metadata, spec }: Instance) => ({ id: metadata.id, spec });
       expect(found.items.map(told)).toEqual(items.map(told));
+      expect(await outside.read({ url, token })).toEqual(claimed);
+      await outside.remove({ url, token });
     } finally {
       await moved.stop();
+    }
+    const brought = await runBerth(['restore', backup, '--store', elsewhere, '--yes']);
+    expect(brought).toMatchObject({ code: 0, stdout: expect.stringContaining('restored') });
+    const restored = await startBerth(['server', '--store', elsewhere, ...flags], /listens on/);
+    try {
+      expect(await outside.read({ url, token })).toEqual(claimed);
+    } finally {
+      await restored.stop();
     }
   } finally {
     await Promise.allSettled([fleet.stop(), other.stop()]);
@@ -92,7 +108,7 @@ async function moves(from: string, to: string): Promise<void> {
   expect(checked).toMatchObject({ code: 0, stdout: expect.stringContaining('0 faults') });
 }
 
-describe('two servers', { timeout: 120_000 }, () => {
+describe('two servers', { timeout: 240_000 }, () => {
   it.skipIf(postgresPrograms === null)('on PostgreSQL (package postgresql)', async () => {
     const server = await startPostgres();
     try {
