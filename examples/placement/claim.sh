@@ -16,16 +16,15 @@ placement() {
 }
 
 wanted=
-amounts=
 for amount in "$@"; do
   wanted="$wanted --resource $amount"
-  amounts="$amounts,$amount"
 done
 
-# A row is one candidate: its number, what it allocates, the provider.
-candidates=$(placement allocation candidate list $wanted -f value -c 'resource provider')
-for provider in $candidates; do
-  if placement resource provider allocation set "$consumer" --allocation "rp=$provider$amounts" \
+# Several rows with one number are one candidate: one row for each provider that it takes resources of.
+candidates=$(placement allocation candidate list $wanted -f value -c '#' -c allocation -c 'resource provider')
+for number in $(echo "$candidates" | cut -d ' ' -f 1 | uniq); do
+  parts=$(echo "$candidates" | awk -v number="$number" '$1 == number { print "--allocation rp=" $3 "," $2 }')
+  if placement resource provider allocation set "$consumer" $parts \
     --project-id example --user-id example -f value -c resource_provider; then
     exit 0
   fi

@@ -110,18 +110,18 @@ function explainHost(
   heldOutside: () => string | undefined,
 ): HostExplanation {
   const fits = refusals.length === 0;
-  const words = (plugin: string, message: string): string => {
-    const also = plugin === 'fit' ? heldOutside() : undefined;
+  const words = ({ plugin, reason }: HostVerdict['refusals'][number], message: string): string => {
+    const also = plugin === 'fit' && reason.startsWith('Insufficient') ? heldOutside() : undefined;
     return also === undefined ? message : `${message}; ${also}`;
   };
   return {
     host,
     current: current === host,
     fits,
-    refusals: refusals.map(({ plugin, reason, message }) => ({
-      rule: plugin,
-      reason,
-      message: words(plugin, message()),
+    refusals: refusals.map((refusal) => ({
+      rule: refusal.plugin,
+      reason: refusal.reason,
+      message: words(refusal, refusal.message()),
     })),
     ...(fits ? { score, scores } : {}),
   };

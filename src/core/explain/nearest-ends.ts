@@ -39,9 +39,14 @@ export function* awaitEnds(question: Question, slots: readonly Slot[]): Steps<Ne
       }`,
       ...placesOf(fleet, [slot]),
       cost: 2 + 2 * ends.length,
-      instances: ends.map(({ consumer }) => `${consumer.project}/${consumer.name}`),
+      instances: instancesIn(ends),
     },
   ];
+}
+
+/** As project/name. Outside consumers have no names of ours. */
+export function instancesIn(ends: readonly Pick<Allocation, 'consumer'>[]): string[] {
+  return ends.flatMap(({ consumer: { kind, project, name } }) => (kind === 'outside' ? [] : [`${project}/${name}`]));
 }
 
 export function* fewestEnds(question: Question, slots: readonly Slot[]): Steps<Ends | undefined> {

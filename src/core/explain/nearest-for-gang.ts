@@ -9,7 +9,7 @@ import type { Snapshot } from '../state/snapshot.ts';
 import { hold } from './count-more.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
 import { nearestFirst } from './nearest-change.ts';
-import { fewestEnds } from './nearest-ends.ts';
+import { fewestEnds, instancesIn } from './nearest-ends.ts';
 import { type ChangedHost, changedHosts, stepSets, stepsTold } from './nearest-host-steps.ts';
 import { addHosts } from './nearest-hosts.ts';
 import {
@@ -185,7 +185,7 @@ function* awaitEnds(question: GangQuestion): Steps<NearestChange[]> {
       message: `when ${what}${names.length === 1 ? ', ' : `: ${listed(names, 8)}; `}for all of gang ${gang}`,
       ...placesOf(fleet, slots),
       cost: 2 + 2 * gone.length,
-      instances: gone.map(({ allocation: { consumer } }) => `${consumer.project}/${consumer.name}`),
+      instances: instancesIn(gone.map(({ allocation }) => allocation)),
     },
   ];
 }

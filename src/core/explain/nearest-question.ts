@@ -69,7 +69,8 @@ export function leave(
 }
 
 export function consumerWords(snapshot: Snapshot, { kind, id, project, name }: Allocation['consumer']): string {
-  if (kind === 'task') return `task ${project}/${name}`;
+  if (kind === 'task' || kind === 'volume') return `${kind} ${project}/${name}`;
+  if (kind === 'outside') return `the claim of outside consumer ${id}`;
   const instance = snapshot.instanceById(id)?.value;
   return instance ? `instance ${project}/${name}` : `remains of instance ${project}/${name}`;
 }

@@ -70,8 +70,11 @@ describe('the ledger', () => {
     const { client } = server;
     await client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tmp/tiny.qcow2' } });
     await client.create('instance', { metadata: { name: 'waits' }, spec: { image: 'tiny', cpus: 2, memoryMiB: 512 } });
-    const { hosts } = await client.explain('waits');
+    const { hosts, nearest = [] } = await client.explain('waits');
     expect(hosts[0]?.refusals[0]?.message).toMatch(/; 3 VCPU are held by an outside consumer$/);
+    expect(nearest).toContainEqual(
+      expect.objectContaining({ message: `when the claim of outside consumer ${consumer} ends on h1`, instances: [] }),
+    );
     await client.delete('instance', 'waits');
     expect((await ask('DELETE', `/allocations/${consumer}`)).status).toBe(204);
     expect(await server.client.json('/v1/capacity?cpus=2&memoryMiB=512')).toMatchObject({ sizes: [{ more: 2 }] });
@@ -145,6 +148,25 @@ describe('the ledger', () => {
     expect((await put({ CUSTOM_LICENSE: undefined, VCPU: { ...cpus, total: 6 } })).status).toBe(200);
     expect(Object.keys((await read()).inventories).sort()).toEqual(['DISK_GB', 'MEMORY_MB', 'VCPU']);
     await server.agentClient('h1').register(testRegistration({ session: 'session-3' }));
+  });
+
+  it('places by a query with the tree, the aggregate and the class that a client gave a host', async () => {
+    const path = `/resource_providers/${host.uuid}`;
+    const generation = async () => ((await ask('GET', path)).json as typeof host).generation;
+    const vgpu = { resource_class: 'VGPU', total: 2, resource_provider_generation: await generation() };
+    expect((await ask('POST', `${path}/inventories`, { body: vgpu })).status).toBe(201);
+    const aggregates = { aggregates: [outside], resource_provider_generation: await generation() };
+    expect((await ask('PUT', `${path}/aggregates`, { body: aggregates })).status).toBe(200);
+    const query = `resources=VCPU:1&resources_g=VGPU:2&member_of_g=${outside}&in_tree=${host.uuid}&same_subtree=_g`;
+    const spec = { memoryMiB: 256, ttlMs: 60_000, placement: { query } };
+    await server.client.create('task', { metadata: { name: 'by-query' }, spec });
+    expect((await ask('GET', `${path}/usages`)).json).toMatchObject({ usages: { VGPU: 2 } });
+    const candidates = async (text: string) =>
+      (await server.client.json<{ counts: { fit: number } }>(`/v1/candidates?${text}`)).counts.fit;
+    expect(await candidates(`resources=VCPU:1&in_tree=${host.uuid}`)).toBe(1);
+    expect(await candidates(query)).toBe(0); // the VGPUs are held
+    await server.client.delete('task', 'by-query');
+    await expect.poll(async () => (await ask('GET', `${path}/usages`)).json).toMatchObject({ usages: { VGPU: 0 } });
   });
 
   it('holds a claim of a host and of an outside provider together or not at all', async () => {

@@ -114,12 +114,12 @@ function describeFit(verdict: Shortfall): { readonly reason: string; readonly me
     case 'NoProvider':
       return {
         reason: 'ProviderMissing',
-        message: `none of its providers is as group ${verdict.group ?? ''} of the query wants`,
+        message: `none of its providers has the traits and aggregates of group ${verdict.group ?? ''} of the query`,
       };
     case 'Apart':
       return {
         reason: 'SubtreeMismatch',
-        message: `the groups ${verdict.group ?? ''} of the query get providers, but not in one subtree`,
+        message: `its providers for the groups ${verdict.group ?? ''} of the query are not in one subtree`,
       };
     case 'Insufficient': {
       const message = `${what} asked, ${free}${unit} free: needs ${asked - free}${unit} more`;
