@@ -10,6 +10,7 @@ import {
 } from '../agent-protocol.ts';
 import { ApiError } from '../errors.ts';
 import { matches } from '../parse.ts';
+import { withoutUnknown } from '../upgrade/parse-known.ts';
 import { runRoutes } from '../routes/jobs.ts';
 import { type ClientOptions, createUserClient, linesOf, parseLine, pathOf } from './user-client.ts';
 
@@ -27,7 +28,7 @@ export function createClient(options: ClientOptions) {
       const base = pathOf('host', host);
       return {
         register: async (registration: Registration, signal?: AbortSignal): Promise<Session> =>
-          checked(
+          known(
             SessionSchema,
             await client.json(`${base}/session`, { method: 'PUT', body: registration, ...(signal ? { signal } : {}) }),
           ),
@@ -38,7 +39,7 @@ export function createClient(options: ClientOptions) {
         /** Sequence numbers make a report that is sent twice stale. */
         report: async (reports: Reports, signal?: AbortSignal): Promise<ReportResults> => {
           const extra = { repeatable: true, ...(signal ? { signal } : {}) };
-          return checked(
+          return known(
             ReportResultsSchema,
             await client.json(`${base}/reports`, { method: 'POST', body: reports, ...extra }),
           );
@@ -101,6 +102,11 @@ function joined(pieces: readonly Uint8Array[]): Uint8Array {
 }
 
 const RunSize = runRoutes.put.answers[200].json;
+
+/** The answer of a server that may be newer. */
+function known<S extends TSchema>(schema: S, value: unknown) {
+  return checked(schema, matches(schema, value) ? value : withoutUnknown(schema, value));
+}
 
 function checked<S extends TSchema>(schema: S, value: unknown) {
   if (!matches(schema, value))

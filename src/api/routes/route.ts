@@ -55,6 +55,8 @@ export interface RouteDefinition {
   readonly bodyDescription?: string;
   /** The body is optional. */
   readonly bodyOptional?: true;
+  /** It comes from a program of Berth that may be newer than this one: fields of the body that are not known are ignored. */
+  readonly bodyOfOtherVersions?: true;
   /** The handler validates the body part by part, instead of `bind`. */
   readonly bodyCheckedByHandler?: true;
   /** The handler reads the JSON of the body itself: it needs the bytes, for a signature. */

@@ -147,7 +147,15 @@ function ofAgents({ target, hosts }: UpgradeFacts): UpgradeFinding[] {
     found.push({
       level: 'blocks',
       code: 'AgentIsNewer',
-      message: `${agentsText(tooNew)}: servers of ${server} refuse agents newer than themselves`,
+      message: `${agentsText(tooNew)}: servers of ${server} refuse agents of a later major version`,
+      advice: 'to go back, put the agents back first',
+    });
+  const newer = bySkew('newer');
+  if (newer.length > 0)
+    found.push({
+      level: 'note',
+      code: 'AgentIsNewer',
+      message: `${agentsText(newer)}: servers of ${server} ignore what they do not know of newer agents`,
       advice: 'to go back, put the agents back first',
     });
   const strange = bySkew('unknown');

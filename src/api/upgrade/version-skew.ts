@@ -1,4 +1,5 @@
-// Which versions of Berth work together: a server of version x.n with agents of x.n, x.n−1 and x.n−2. Patch versions do not count. Pure.
+// Which versions of Berth work together: a server of version x.n with agents of x.n, x.n−1 and x.n−2, and with newer ones of x for the
+// time of a way back. Patch versions do not count. Pure.
 
 /** How many minor versions an agent may be behind its server. */
 export const agentMinorsBehindMax = 2;
@@ -8,10 +9,11 @@ export const serverMinorsApartMax = 1;
 /** `unknown`: one of the two is no version, such as that of a test or of a build of a developer. */
 export type Skew = 'works' | 'tooOld' | 'tooNew' | 'unknown';
 
-export function agentSkew({ agent, server }: { readonly agent: string; readonly server: string }): Skew {
+/** `newer`: it works, but servers are to be upgraded before agents. */
+export function agentSkew({ agent, server }: { readonly agent: string; readonly server: string }): Skew | 'newer' {
   const behind = minorsBetween(agent, server);
   if (behind === undefined) return 'unknown';
-  if (behind < 0) return 'tooNew';
+  if (behind < 0) return Number.isFinite(behind) ? 'newer' : 'tooNew';
   return behind <= agentMinorsBehindMax ? 'works' : 'tooOld';
 }
 

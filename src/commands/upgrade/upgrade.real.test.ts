@@ -68,6 +68,17 @@ it('says what is wrong with a store whose servers are stopped', async () => {
   });
 });
 
+it('takes a newer agent with a warning, and ignores what it does not know of it', async () => {
+  const newer = version.replace(/^(\d+)\.(\d+)/, (_, major, minor) => `${major}.${Number(minor) + 1}`);
+  const client = createClient({ fetch, url: server.url, token: server.hostToken('h1') });
+  const registration = { ...testRegistration({ agentVersion: newer }), field: 'of the next version' };
+  const { epoch } = await client.agent('h1').register(registration);
+  await client.agent('h1').heartbeat({ epoch, ...{ mood: 'of the next version' } });
+  const { stdout, code } = await berth('upgrade check');
+  expect([code, stdout]).toEqual([0, expect.stringContaining('note    AgentIsNewer: the agent of host "h1"')]);
+  expect((await berth('events h1')).stdout).toContain('AgentIsNewer');
+});
+
 it('refuses the agent of a version that does not work with the server', async () => {
   await expect(register('h1', '99.0.0')).rejects.toMatchObject({
     code: 'InvalidRequest',

@@ -21,7 +21,7 @@ import { controlPlaneOn } from './servers/control-plane.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
 import { assertPlausible } from './host-claims.ts';
-import { assertAgentWorks } from './hosts/agent-version.ts';
+import { agentNotWorking, assertAgentWorks, newerAgent } from './hosts/agent-version.ts';
 import { withRoomJudged } from './hosts/host-machine.ts';
 import { providerChanges } from './host-providers.ts';
 import { assertHostSpec } from './host-spec.ts';
@@ -203,6 +203,7 @@ export function registerHost(snapshot: Snapshot, input: RegisterInput, ctx: Cont
   if (entry?.value.status.session === registration.session) return { plan: unchanged(entry), key, changed: false };
   assertPlausible(registration);
   assertAgentWorks(name, registration.agentVersion);
+  const warning = newerAgent(name, registration.agentVersion);
   const registered = registeredHost(snapshot, entry, input, ctx);
   const host = withState(withRoomJudged(snapshot, registered, ctx), ctx.nowMs);
   return {
@@ -220,6 +221,9 @@ export function registerHost(snapshot: Snapshot, input: RegisterInput, ctx: Cont
           },
           ctx,
         ),
+        ...(warning === undefined
+          ? []
+          : [eventChange(host, { type: 'Warning', reason: 'AgentIsNewer', message: warning, host: name }, ctx)]),
       ],
       // The host must not be removed by another control plane at the same moment.
       ...(entry ? {} : { conditions: [{ key: removedKey, ifRevision: 0 }] }),
@@ -314,8 +318,13 @@ export function sessionOf(host: Host, ctx: Context): Session {
     epoch: host.status.epoch,
     heartbeatMs: ctx.policy.heartbeatMs,
     offlineAfterMs: ctx.policy.offlineAfterMs,
-    takesUsage: true,
+    ...(isOfFirstRelease(host) ? {} : { takesUsage: true }),
   };
+}
+
+/** Agents of 0.1.0 refuse a session with fields that they do not know; later ones ignore these, and say what they have measured. */
+function isOfFirstRelease({ status: { agentVersion = '', measured } }: Host): boolean {
+  return agentVersion.startsWith('0.1.') && measured === undefined;
 }
 
 /**
@@ -347,7 +356,9 @@ export function heartbeat(
 ): Decision {
   const host = hostInSession(snapshot, input.name, input.heartbeat.epoch);
   const { drivers, images, unknownGuests, unknownVolumes, guestsTold } = input.heartbeat;
-  const told = saidReady(host.value, input.heartbeat.notReady, ctx);
+  // Of a session that began with a server of an earlier version.
+  const skewed = agentNotWorking(input.name, host.value.status.agentVersion);
+  const told = saidReady(host.value, input.heartbeat.notReady ?? skewed, ctx);
   const { unknownVolumes: volumesBefore = [], ...status } = host.value.status;
   const volumes = unknownVolumes ?? volumesBefore;
   const next: HostStatus = {

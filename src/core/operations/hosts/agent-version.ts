@@ -1,20 +1,58 @@
 // Refuses agents that this server does not work with (docs/upgrade.md). An agent that is refused carries on with what it was last told, and tries again.
 
+import type { Heartbeat } from '../../../api/agent-protocol.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { agentMinorsBehindMax, agentSkew, oldestAgentOf } from '../../../api/upgrade/version-skew.ts';
 import { version } from '../../../base/version.ts';
 
 /** Throws `InvalidRequest`. Versions that cannot be compared are those of developers and tests, and work. */
 export function assertAgentWorks(host: string, agent: string, server = version): void {
-  const skew = agentSkew({ agent, server });
-  if (skew === 'works' || skew === 'unknown') return;
-  const why =
-    skew === 'tooOld'
-      ? `servers work with agents up to ${agentMinorsBehindMax} minor versions behind them; upgrade the agent to ${oldestAgentOf(server)} or newer`
-      : `servers work with no agents newer than themselves; upgrade the servers first`;
-  throw new ApiError(
-    'InvalidRequest',
-    `the agent of host "${host}" is of version ${agent}, and this server of version ${server}: ${why}`,
-    { field: 'agentVersion' },
-  );
+  const why = whyRefused({ agent, server });
+  if (why !== undefined)
+    throw new ApiError('InvalidRequest', sentence({ host, agent, server, why }), { field: 'agentVersion' });
+}
+
+/**
+ * Why the host of an agent that registered with a server of another version takes no new instances. Its guests are left alone, and it is not
+ * silent; it cannot register again.
+ */
+export function agentNotWorking(
+  host: string,
+  agent: string | undefined,
+  server = version,
+): Heartbeat['notReady'] | undefined {
+  const why = agent === undefined ? undefined : whyRefused({ agent, server });
+  if (agent === undefined || why === undefined) return undefined;
+  return { stopping: false, message: sentence({ host, agent, server, why }) };
+}
+
+/** A warning about an agent that works, but should have been upgraded after the servers. */
+export function newerAgent(host: string, agent: string, server = version): string | undefined {
+  if (agentSkew({ agent, server }) !== 'newer') return undefined;
+  const why = 'what this server does not know of it is ignored; upgrade the servers first';
+  return sentence({ host, agent, server, why });
+}
+
+function whyRefused(versions: { readonly agent: string; readonly server: string }): string | undefined {
+  switch (agentSkew(versions)) {
+    case 'tooOld':
+      return `servers work with agents up to ${agentMinorsBehindMax} minor versions behind them; upgrade the agent to ${oldestAgentOf(versions.server)} or newer`;
+    case 'tooNew':
+      return 'servers work with no agents of a later major version; upgrade the servers first';
+    case 'newer':
+    case 'works':
+    case 'unknown':
+      return undefined;
+  }
+}
+
+interface Told {
+  readonly host: string;
+  readonly agent: string;
+  readonly server: string;
+  readonly why: string;
+}
+
+function sentence({ host, agent, server, why }: Told): string {
+  return `the agent of host "${host}" is of version ${agent}, and this server of version ${server}: ${why}`;
 }

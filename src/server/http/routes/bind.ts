@@ -5,6 +5,7 @@ import type { Static, TObject, TSchema } from 'typebox';
 import { assert } from '../../../base/assert.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { parse } from '../../../api/parse.ts';
+import { parseKnown } from '../../../api/upgrade/parse-known.ts';
 import type { PathParams, QuerySchemas, RouteDefinition } from '../../../api/routes/route.ts';
 import type { Answer, Query, Route, RouteRequest } from '../route.ts';
 
@@ -31,6 +32,7 @@ export function bind<R extends RouteDefinition>(
 ): Route {
   const { method, path, access, audit, body, bodyBytesMax, bodyUnparsed, answersBriefly } = definition;
   const bodySchema = body === 'bytes' || definition.bodyCheckedByHandler ? undefined : body;
+  const read = definition.bodyOfOtherVersions ? parseKnown : parse;
   const queryOf = queryReader(definition);
   const holds = holdsOf(definition);
   return {
@@ -47,7 +49,7 @@ export function bind<R extends RouteDefinition>(
       const checked = {
         params: request.params,
         query: queryOf(request.query),
-        body: bodySchema ? parse(bodySchema, request.body) : request.body,
+        body: bodySchema ? read(bodySchema, request.body) : request.body,
       };
       return handle(checked as Checked<R>, request); // the codec: params are those of the path, query and body are of their schemas
     },
