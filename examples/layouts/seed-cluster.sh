@@ -1,5 +1,5 @@
 #!/bin/bash
-# A seed cluster apart: three small machines run etcd and the control plane and nothing else; hosts are other machines. docs/layouts/seed-cluster.md
+# A separate seed cluster: three small machines run etcd and the control plane and nothing else; hosts are other machines. docs/layouts/seed-cluster.md
 set -e
 . "$(dirname "$0")/machines.sh"
 
