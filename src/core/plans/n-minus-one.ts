@@ -158,11 +158,20 @@ class Places {
     const fleet = this.#fleet;
     if ((fleet.guests[slot] ?? 0) + there.guests >= (fleet.guestsMax[slot] ?? 0)) return false;
     for (const resourceClass in request.amounts) {
-      const left = (fleet.column(resourceClass)?.most(slot) ?? 0) - (there.amounts[resourceClass] ?? 0);
+      const left = freeAt(fleet, slot, resourceClass) - (there.amounts[resourceClass] ?? 0);
       if (left < (request.amounts[resourceClass] ?? 0)) return false;
     }
     return true;
   }
+}
+
+/** For several claims together, of which each fits alone. Where several providers have the class, they may share none of it. */
+function freeAt(fleet: Fleet, slot: Slot, resourceClass: string): number {
+  const column = fleet.column(resourceClass);
+  if (!column) return 0;
+  let providers = 0;
+  for (const { provider } of fleet.trees[slot] ?? []) if (provider.inventories[resourceClass]) providers += 1;
+  return providers === 1 ? column.capacity(slot) - column.used(slot) : column.most(slot);
 }
 
 /** Others are preferences. */
