@@ -65,6 +65,8 @@ describe("a refusal in the command's own words", () => {
     ['project create p', 'spec.quota.VCPU is too much', '--quota VCPU is too much'],
     ['volume create v -s 1GiB', 'spec.sizeGiB must be <= 8', '--size must be <= 8 GiB'],
     ['group create Group', 'metadata.name must be: a name', '<name> must be: a name'],
+    ['host drain h1 --apply 123', 'apply must not be short', '--apply must not be short'],
+    ['host drain h1', 'hosts must be there', 'hosts must be there'],
     ['ps', 'spec.memoryMiB is no field of a list', 'spec.memoryMiB is no field of a list'],
   ])('berth %s: %s', async (line, message, expected) => {
     expect(await said(line, message)).toMatch(new RegExp(`: ${expected.replaceAll(/[[\].]/g, String.raw`\$&`)}$`));
@@ -74,6 +76,7 @@ describe("a refusal in the command's own words", () => {
     expect(await said('run tiny --pool a', 'there is no pool "a"', 'spec.placement.pool')).toMatch(
       /there is no pool "a" \(--pool\)$/,
     );
+    expect(await said('workload undo web --to 7', 'there is no revision 7', 'to')).toMatch(/revision 7 \(--to\)$/);
   });
 
   it.each(['json', 'yaml'])("keeps the API's path with -o %s", async (format) => {

@@ -149,6 +149,8 @@ export const fieldRows: readonly Row[] = [
 
 const rowByField = new Map(fieldRows.map((each) => [each.field, each]));
 const path = /\b(?:spec|metadata)(?:\.\w+|\[\d+\])+/g;
+/** A field of a request that is no resource: before what it must be, or in parentheses at the end. */
+const bare = /(?<=^|: )[a-z]\w*(?= must\b)|(?<=\()[a-z]\w*(?=\)$)/g;
 const bound = /^ must be [<>]=? [\d.]+/;
 
 /** `text` with each field that an option of `command` sets replaced by that option; other fields stay. */
@@ -165,7 +167,10 @@ export function inOptions(text: string, command: Command): string {
     named += `${text.slice(from, match.index)}${option.text}${limit}${limit === '' ? '' : ` ${option.unit}`}`;
     from = end + limit.length;
   }
-  return named + text.slice(from);
+  return (named + text.slice(from)).replaceAll(
+    bare,
+    (field) => command.options.find((option) => option.attributeName() === field)?.long ?? field,
+  );
 }
 
 /** By the longest part of the path in the table. */

@@ -106,6 +106,11 @@ export function updateCommand(cli: Cli): Command {
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
     .addHelpText('after', '\nOther fields are changed with "berth apply"; "berth workload show NAME" prints them all.')
     .action(async (name: string, options: UpdateOptions, called: Command) => {
+      if (!called.options.some((each) => called.getOptionValueSource(each.attributeName()) === 'cli'))
+        throw usageError(
+          `no change of workload "${name}" is given`,
+          '"berth workload update --help" shows the options',
+        );
       const changes = templateChanges(options);
       const session = await openSession(cli, called);
       const { client, project } = session;

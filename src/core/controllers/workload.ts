@@ -228,8 +228,10 @@ function conditionNow(
   if (now.isStable) return { type, status: 'True', reason: 'Available', message: allAvailable(wanted) };
   if (refusal)
     return { type, status: 'False', reason: refusal.code, message: `a copy cannot be created: ${refusal.message}` };
-  const update = old > 0 ? `; ${counts.updated} updated, ${old} to be replaced` : '';
-  const what = `${counts.available} of ${wanted} copies available${update}`;
+  const what =
+    old > 0
+      ? `${counts.updated} of ${wanted} copies updated; ${counts.available} of all ${counts.copies} available`
+      : `${counts.available} of ${wanted} copies available`;
   if (now.isStalled)
     return { type, status: 'False', reason: 'Stalled', message: `no progress within the deadline: ${what}` };
   return { type, status: 'False', reason: old > 0 ? 'Updating' : 'Progressing', message: what };

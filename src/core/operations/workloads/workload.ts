@@ -117,7 +117,7 @@ export function undoWorkload(
   if (wanted === undefined) {
     const known = before.map(({ number }) => number).join(', ') || 'none';
     const what = to === undefined ? 'there is no revision before this one' : `there is no former revision ${to}`;
-    throw new ApiError('InvalidRequest', `workload "${metadata.name}": ${what}; kept are: ${known}`, { field: 'to' });
+    throw new ApiError('InvalidRequest', `${what}; kept are: ${known}`, { field: 'to' });
   }
   const changed: Workload = {
     ...entry.value,
