@@ -217,6 +217,9 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
     expect(after.count).toBeGreaterThan(before.count);
     expect(after.written).toEqual([after.want, after.want]); // none lost, none twice
     const { status } = await show();
+    expect(status.migration?.stoodStillMs).toBeTypeOf('number');
+    process.stderr.write(`the guest stood still for ${status.migration?.stoodStillMs} ms\n`); // a figure for readers
+    expect(await berth('events', 'db')).toContain(`stood still for ${status.migration?.stoodStillMs} ms`);
     expect(status).toMatchObject({
       host: 'h2',
       phase: 'Running',

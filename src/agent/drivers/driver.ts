@@ -192,10 +192,10 @@ export interface GuestLiveMigration {
   /** On the target: resolves when all has arrived. The guest is `suspended` from then on, and runs when it is resumed. */
   received(instanceId: string, signal: AbortSignal): Promise<void>;
   /**
-   * On the source: resolves when everything was sent. From then on the guest stands still, is shown `handedOver`, and runs again only by
+   * On the source: resolves when everything was sent, with the milliseconds that the guest has stood still by then. From then on the guest stands still, is shown `handedOver`, and runs again only by
    * `takeBack`. When it throws, the guest runs on; or it is shown `handedOver`, where it is not known what has arrived.
    */
-  send(instanceId: string, call: LiveSend, signal: AbortSignal): Promise<void>;
+  send(instanceId: string, call: LiveSend, signal: AbortSignal): Promise<number>;
   /** On the source: whether everything was sent by this move, and the guest stands still for it. */
   sent(instanceId: string, id: string): Promise<boolean>;
   /** On the source, once the move has come to nothing: the guest runs on. Harmless when it does. */

@@ -44,6 +44,7 @@ function statusWithoutRun(parts: GuestParts, entry: LedgerEntry): ReportedStatus
   const guest = guests.find((each) => each.incarnation === incarnation);
   // For the moment of the move it stays as it was reported.
   if (guest?.handedOver !== undefined && isUp(guest) && entry.assignment.migration !== undefined) return undefined;
+  if (guest?.state === 'suspended' && parts.moves.standsStill(instanceId)) return undefined;
   if (entry.failure !== undefined && !isUp(guest)) return failedStatus(guest, entry.failure, entry.assignment);
   const dead = deadOf(entry, guest);
   if (dead !== undefined && !isUp(guest)) return failedStatus(guest, dead, entry.assignment);
@@ -56,7 +57,10 @@ function statusWithoutRun(parts: GuestParts, entry: LedgerEntry): ReportedStatus
   const seen = guest && oldestGuest(parts, instanceId, entry.assignment.driver);
   if (seen && isToResize(entry.assignment, seen))
     return waitingStatus(seen.guest, entry.assignment.want, 'changing its size');
-  if (guest !== undefined) return withChecks(parts, entry, guest);
+  if (guest !== undefined) {
+    const movedLive = parts.moves.movedLiveOf(instanceId);
+    return { ...withChecks(parts, entry, guest), ...(movedLive === undefined ? {} : { movedLive }) };
+  }
   const nothing = notes.settledOf(instanceId, incarnation);
   if (nothing === 'absent') return { state: 'absent' };
   return nothing === 'stopped' ? { state: 'stopped', ready: false, ports: [], phases: [] } : undefined;

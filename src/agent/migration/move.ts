@@ -26,8 +26,8 @@ export interface LiveSource extends MoveSource {
   machine(move: Move, signal: AbortSignal): Promise<LiveMachine>;
   /** Whether everything was sent, and the guest stands still for that. Throws while it is being sent. */
   sent(move: Move, signal: AbortSignal): Promise<boolean>;
-  /** Resolves when the guest stands still there for good, and everything was sent. */
-  send(move: Move, onProgress: (seen: MoveProgress) => void, signal: AbortSignal): Promise<void>;
+  /** Resolves when the guest stands still there for good, and everything was sent; with the milliseconds that it has stood still by then. */
+  send(move: Move, onProgress: (seen: MoveProgress) => void, signal: AbortSignal): Promise<number>;
 }
 
 export interface SendCall {
@@ -41,5 +41,5 @@ export interface Outgoing {
   read(move: Move, piece: Piece): Promise<Uint8Array>;
   machine(move: Move): Promise<LiveMachine>;
   sent(move: Move): Promise<boolean>;
-  send(move: Move, call: SendCall, signal: AbortSignal): Promise<void>;
+  send(move: Move, call: SendCall, signal: AbortSignal): Promise<number>;
 }

@@ -1,7 +1,7 @@
 // The moves of guests from and to this host, as its other parts see them: what was received for a guest or a volume, what is to be reported of
 // it, and its files for the host that it moves to.
 
-import type { IncomingSeen, MoveAddress } from '../../api/resources/migration.ts';
+import type { IncomingSeen, MoveAddress, MovedLive } from '../../api/resources/migration.ts';
 import type { LiveMachine, MoveManifest } from '../../api/agent-protocol.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { DirectMoves } from './direct/contract.ts';
@@ -27,6 +27,8 @@ export class Moves implements Outgoing {
   /** What is here, by instance. */
   readonly #received = new Map<string, (Incoming & { whole: boolean; readonly names: readonly string[] })[]>();
   readonly #seen = new Map<string, IncomingSeen>();
+  readonly #arrived = new Map<string, { readonly id: string; readonly stillSinceMs: number }>();
+  readonly #movedLive = new Map<string, MovedLive>();
   readonly #tries = new Map<string, number>();
   readonly #sending = new Map<
     string,
@@ -49,6 +51,10 @@ export class Moves implements Outgoing {
   /** What is wanted of an instance may have changed. Undefined: nothing is. */
   look(instanceId: string, newest: LedgerEntry | undefined): void {
     const { direct } = this.#options;
+    if (newest === undefined || newest.assignment.want === 'absent') {
+      this.#arrived.delete(instanceId);
+      this.#movedLive.delete(instanceId);
+    }
     const sending = this.#sending.get(instanceId);
     if (sending !== undefined && newest?.assignment.migration?.id !== sending.id) sending.abort.abort();
     if (direct === undefined) return;
@@ -110,6 +116,31 @@ export class Moves implements Outgoing {
     return tries;
   }
 
+  /** A guest has arrived live, and has stood still since `stillSinceMs` of the monotonic clock. */
+  noteArrived(instanceId: string, arrived: { readonly id: string; readonly stillSinceMs: number }): void {
+    this.#arrived.set(instanceId, arrived);
+  }
+
+  /** A guest runs; if it has arrived live, for the first time here. */
+  noteRuns(instanceId: string, nowMs: number): void {
+    const arrived = this.#arrived.get(instanceId);
+    this.#arrived.delete(instanceId);
+    if (arrived === undefined) return;
+    this.#movedLive.set(instanceId, {
+      id: arrived.id,
+      stoodStillMs: Math.max(0, Math.round(nowMs - arrived.stillSinceMs)),
+    });
+  }
+
+  /** Whether a guest arrived live, by this agent, and does not run yet. */
+  standsStill(instanceId: string): boolean {
+    return this.#arrived.has(instanceId);
+  }
+
+  movedLiveOf(instanceId: string): MovedLive | undefined {
+    return this.#movedLive.get(instanceId);
+  }
+
   /** Resolves when nothing is being sent of this guest. */
   async untilSent(instanceId: string): Promise<void> {
     await this.#sending.get(instanceId)?.done;
@@ -128,7 +159,7 @@ export class Moves implements Outgoing {
     return (await this.#guestOf(instanceId)?.driver.live?.sent(instanceId, id)) ?? false;
   }
 
-  async send(move: Move, call: SendCall, signal: AbortSignal): Promise<void> {
+  async send(move: Move, call: SendCall, signal: AbortSignal): Promise<number> {
     const { driver, assignment } = this.#leaving(move);
     const { instanceId, id } = move;
     if (this.#sending.has(instanceId)) throw new ApiError('Conflict', `${instanceId} is being sent already`);
@@ -150,7 +181,7 @@ export class Moves implements Outgoing {
     );
     this.#sending.set(instanceId, { id, abort, done });
     try {
-      await sending;
+      return await sending;
     } finally {
       this.#sending.delete(instanceId);
     }

@@ -16,7 +16,7 @@ import {
   type Resource,
   type ResourceDefinition,
 } from './metadata.ts';
-import { IncomingSeen, Migration } from './migration.ts';
+import { IncomingSeen, Migration, MovedLive } from './migration.ts';
 import { AffinityRule, MaxPerHost, rulesMax, SpreadRule } from './placement-rules.ts';
 import { imageCredentials } from './image-credential.ts';
 import { ProfileName } from './profile.ts';
@@ -272,6 +272,9 @@ export const GuestStatus = Type.Object(
     resized: Type.Optional(Type.Integer({ description: 'the newest resize that its host has done' })),
     incoming: Type.Optional(
       Type.Unsafe<IncomingSeen>({ ...IncomingSeen, description: 'of a guest that moves to this host' }),
+    ),
+    movedLive: Type.Optional(
+      Type.Unsafe<MovedLive>({ ...MovedLive, description: 'of a guest that arrived here while it ran' }),
     ),
   },
   closed,

@@ -51,6 +51,16 @@ export const IncomingSeen = Type.Object(
 );
 export type IncomingSeen = Static<typeof IncomingSeen>;
 
+/** What the agent of the target says of a guest that arrived live, once the guest runs there. */
+export const MovedLive = Type.Object(
+  {
+    id: Type.String({ maxLength: 64, description: 'of the migration' }),
+    stoodStillMs: Type.Integer({ minimum: 0, description: 'from its stop on the source until it ran on the target' }),
+  },
+  closed,
+);
+export type MovedLive = Static<typeof MovedLive>;
+
 export const Migration = Type.Object(
   {
     id: Type.String(),
@@ -70,6 +80,13 @@ export const Migration = Type.Object(
       ),
     ),
     way: Type.Optional(Type.Enum([...moveWays], { description: 'the way that its bytes went' })),
+    stoodStillMs: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        description:
+          'of a live move: how long the guest ran nowhere, in milliseconds; absent: not over yet, or an agent restarted meanwhile',
+      }),
+    ),
     seen: Type.Optional(Type.Unsafe<IncomingSeen>({ ...IncomingSeen, description: 'as the target says' })),
     /** Of the newest accepted report of the target. */
     report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),

@@ -125,10 +125,11 @@ async function tell(cli: Cli, output: Format, name: string, migration: Migration
   cli.stdout.write(`${visible(`${name}: ${textOfMigration(migration)}`)}\n`);
 }
 
-function textOfMigration({ step, from, to, seen, message }: Migration): string {
+function textOfMigration({ step, from, to, seen, message, stoodStillMs }: Migration): string {
   const amount = seen?.ofBytes === undefined ? '' : `, ${bytes(seen.bytes)} of ${bytes(seen.ofBytes)}`;
   const why = message ?? seen?.message;
-  return `${step}, from ${from} to ${to}${amount}${why === undefined ? '' : `: ${why}`}`;
+  const still = stoodStillMs === undefined ? '' : `, stood still for ${stoodStillMs} ms`;
+  return `${step}, from ${from} to ${to}${amount}${still}${why === undefined ? '' : `: ${why}`}`;
 }
 
 /** Done when the instance runs on its new host, or is stopped there. */

@@ -9,6 +9,7 @@ import { replaceInstance } from '../operations/instance.ts';
 import { applyReport } from '../operations/report.ts';
 import { planHost } from '../plans/drain.ts';
 import type { Cache } from '../state/cache.ts';
+import type { Plan } from '../state/plan.ts';
 import { keys } from '../state/keys.ts';
 import { addRecord, commitPlan, testContext, testFleet, testGuest, testInstance, testVolume } from '../testing.ts';
 
@@ -63,7 +64,7 @@ describe('a live move', () => {
     return allocation && assignmentOf(allocation, cache.get('instance', keys.instance('default', 'db')));
   };
   const decide = (): void => commitPlan(cache, migration.reconcile(cache, keys.instance('default', 'db'), ctx));
-  const report = (host: string, incarnation: number, guest: GuestStatus): void => {
+  const report = (host: string, incarnation: number, guest: GuestStatus): Plan => {
     const said = {
       instanceId: now(cache).metadata.id,
       incarnation,
@@ -71,7 +72,9 @@ describe('a live move', () => {
       observedGeneration: 1,
       guest,
     };
-    commitPlan(cache, applyReport(cache, { host, epoch: 1, report: said }, ctx).plan);
+    const { plan } = applyReport(cache, { host, epoch: 1, report: said }, ctx);
+    commitPlan(cache, plan);
+    return plan;
   };
   const incoming = (state: 'prepared' | 'received', change = {}): void => {
     const id = now(cache).status.migration?.id ?? '';
@@ -102,6 +105,20 @@ describe('a live move', () => {
     });
     expect(order('a')).toMatchObject({ want: 'absent' });
     expect(order('b')).toMatchObject({ want: 'running' });
+  });
+
+  it('says how long the guest ran nowhere', () => {
+    begin();
+    incoming('prepared');
+    incoming('received', { way: 'direct' });
+    const id = now(cache).status.migration?.id ?? '';
+    const guest = testGuest({ state: 'running', ready: true });
+    report('b', 2, { ...guest, movedLive: { id: 'mig_another', stoodStillMs: 1 } });
+    expect(now(cache).status.migration?.stoodStillMs).toBeUndefined();
+    const { changes } = report('b', 2, { ...guest, movedLive: { id, stoodStillMs: 153 } });
+    expect(now(cache).status.migration).toMatchObject({ stoodStillMs: 153 });
+    const message = 'it runs here, and stood still for 153 ms';
+    expect(changes.map(({ value }) => value)).toContainEqual(expect.objectContaining({ reason: 'MovedLive', message }));
   });
 
   it('is ended in the store before the source may run the guest again, and its revision grows', () => {

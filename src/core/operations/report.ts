@@ -114,7 +114,7 @@ function applyGuest(
   const last = status.report;
   if (isOvertaken(last, { epoch, sequence: report.sequence })) return stale;
 
-  const next = nextStatus(instance.value, guest, input, ctx);
+  const next = withDowntime(nextStatus(instance.value, guest, input, ctx), guest);
   const resized = resizeDone(instance.value, allocation, guest);
   const released = restsNow(instance.value, guest, report) ? releaseAllButDisk(allocation) : (resized?.released ?? []);
   // An unchanged report is written as well: an earlier report may still arrive, and must be recognised as older; and
@@ -131,6 +131,13 @@ function applyGuest(
     },
     result: 'accepted',
   };
+}
+
+/** How long a guest stood still that arrived live: its agent says so until it restarts. */
+function withDowntime(status: InstanceStatus, { movedLive }: GuestStatus): InstanceStatus {
+  const { migration } = status;
+  if (migration === undefined || movedLive?.id !== migration.id) return status;
+  return { ...status, migration: { ...migration, stoodStillMs: movedLive.stoodStillMs } };
 }
 
 /** The target of a move tells how far it is; the controller `migration` decides. */
@@ -214,6 +221,9 @@ function wasReady({ readyAtMs, runningAtMs = 0, guest }: InstanceStatus): boolea
 /** An event for each step that users wait for; progress is not a step. */
 function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatus): NewEvent | undefined {
   const address = guest.address === undefined ? '' : ` at ${guest.address}`;
+  const stoodStillMs = after.migration?.stoodStillMs;
+  if (stoodStillMs !== undefined && before.migration?.stoodStillMs === undefined)
+    return { reason: 'MovedLive', message: `it runs here, and stood still for ${stoodStillMs} ms` };
   if (guest.ready && before.guest?.ready !== true)
     return { reason: 'Ready', message: `${wasReady(before) ? 'ready again' : 'booted'}${address}` };
   if (before.phase === after.phase) {

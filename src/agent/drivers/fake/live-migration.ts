@@ -67,7 +67,7 @@ async function send(
   hands: Hands,
   { instanceId, call }: { readonly instanceId: string; readonly call: LiveSend },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<number> {
   const { world, host } = hands;
   const wait = async (): Promise<void> => {
     await sleep(hands.clock, hands.spread(world.latencies.cloneMs), signal);
@@ -82,6 +82,7 @@ async function send(
   if (!guest.running) throw new DriverError('NotPossible', `${instanceId} has ended while it was sent`);
   call.assertUnderWay();
   world.freeze(guest, call.move);
+  const stillSinceMs = hands.clock.monotonicMs();
   await wait();
   const target = world
     .guests()
@@ -95,6 +96,7 @@ async function send(
   world.arrive(target, guest);
   await wait();
   if (signal.aborted) throw aborted(instanceId);
+  return hands.clock.monotonicMs() - stillSinceMs;
 }
 
 /** As a real guest, with what is on them now and without their snapshots. */

@@ -90,8 +90,8 @@ export interface RunLive {
   expect(machine: LiveMachine): Promise<void>;
   /** On the target: resolves when all has arrived, and the machine stands still. */
   received(signal: AbortSignal): Promise<void>;
-  /** On the source: resolves when all was sent, and the machine stands still. After an error `settle` is to be called. */
-  send(call: RunSend, signal: AbortSignal): Promise<void>;
+  /** On the source: resolves when all was sent, with the milliseconds that the machine has stood still by then. After an error `settle` is to be called. */
+  send(call: RunSend, signal: AbortSignal): Promise<number>;
   /** On the source: whether it stands still, with all of its memory sent. */
   isSent(): Promise<boolean>;
   /**

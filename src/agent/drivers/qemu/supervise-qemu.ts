@@ -83,6 +83,7 @@ class QemuSupervision {
   readonly #connected = Promise.withResolvers<void>();
   readonly #guestEnded = Promise.withResolvers<GuestEnd | Trouble>();
   readonly #ended: Promise<RunEnd>;
+  #stoppedAtMs: number | undefined;
   #qmp: Qmp | undefined;
   #ending: Promise<void> | undefined;
 
@@ -125,6 +126,7 @@ class QemuSupervision {
     this.#live = createLiveRun({
       ...{ directory, clock, uuid: options.uuid },
       session: () => this.#session(),
+      stoppedAtMs: () => this.#stoppedAtMs,
       look: async () => {
         const { guest } = await this.#see(this.#session());
         if (guest !== 'ended' && guest !== 'halted') this.#suspension.seen(guest === 'suspended');
@@ -222,6 +224,7 @@ class QemuSupervision {
     const { name, data } = event;
     this.#options.log.debug('QEMU event', { event: name, ...data });
     this.#volumes.onEvent(event);
+    if (name === 'STOP') this.#stoppedAtMs = this.#options.clock.monotonicMs();
     if (name === 'SHUTDOWN' && data['reason'] === 'guest-shutdown') this.#guestEnded.resolve('guest-shutdown');
     else if (name === 'GUEST_PANICKED') this.#guestEnded.resolve('guest-panic');
     else if (['STOP', 'RESUME', 'SUSPEND', 'WAKEUP'].includes(name)) this.#suspension.lookSoon();

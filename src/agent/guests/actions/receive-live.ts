@@ -104,8 +104,14 @@ async function takeOver(parts: GuestParts, assignment: Assignment, means: Means)
     await live.expect(volumes.length === 0 ? spec : { ...spec, volumes }, machine, signal);
     moves.direct?.accept(move, (name) => live.connect(instanceId, name));
     log.info('receiving a guest that runs', { instance: instanceId, move: move.id });
-    await sent(parts, assignment, { source, machine, live, signal: AbortSignal.any([signal, failed.signal]) });
+    const stillSinceMs = await sent(parts, assignment, {
+      source,
+      machine,
+      live,
+      signal: AbortSignal.any([signal, failed.signal]),
+    });
     await finishVolumes(parts, assignment);
+    moves.noteArrived(instanceId, { id: move.id, stillSinceMs });
   } catch (error) {
     failed.abort();
     // What waits here may be incomplete, and never runs.
@@ -123,7 +129,10 @@ async function takeOver(parts: GuestParts, assignment: Assignment, means: Means)
   log.info('a guest that runs was received', { instance: instanceId, move: move.id });
 }
 
-/** The source answers once its guest stands still for good, and that is on its disk: only then may this host say that it has the guest. */
+/**
+ * The source answers once its guest stands still for good, and that is on its disk: only then may this host say that it has the guest. Since when
+ * the guest stands still, on this host's clock: the source says how long, as the clocks of two hosts differ.
+ */
 async function sent(
   parts: GuestParts,
   assignment: Assignment,
@@ -133,7 +142,7 @@ async function sent(
     readonly live: GuestLiveMigration;
     readonly signal: AbortSignal;
   },
-): Promise<void> {
+): Promise<number> {
   const { source, live, signal } = call;
   const { instanceId, migration } = assignment;
   const move = { instanceId, id: migration?.id ?? '' };
@@ -144,5 +153,7 @@ async function sent(
     toldMs = nowMs;
     tell(parts, assignment, { state: 'copying', ...seen, way: 'direct' });
   };
-  await Promise.all([source.send(move, onProgress, signal), live.received(instanceId, signal)]);
+  const sending = source.send(move, onProgress, signal).then((stillMs) => parts.clock.monotonicMs() - stillMs);
+  const [stillSinceMs] = await Promise.all([sending, live.received(instanceId, signal)]);
+  return stillSinceMs;
 }

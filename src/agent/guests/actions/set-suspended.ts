@@ -27,6 +27,7 @@ export async function setSuspended(
   log.info(verb === 'suspend' ? 'suspending a guest' : 'resuming a guest', { instance: instanceId, incarnation });
   try {
     await driver.suspension[verb](instanceId);
+    if (verb === 'resume') parts.moves.noteRuns(instanceId, parts.clock.monotonicMs());
   } catch (error) {
     if (parts.closing() || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
     notes.wait(instanceId, describeError(error));

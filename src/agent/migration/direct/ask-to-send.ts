@@ -6,13 +6,13 @@ import { ApiError, isErrorCode } from '../../../api/errors.ts';
 import { isRecord } from '../../../base/is-record.ts';
 import type { MoveProgress } from '../move.ts';
 
-/** Throws what the source says, or `HostUnreachable`: then it is unknown whether everything was sent. */
+/** Resolves with the milliseconds that the guest has stood still by then. Throws what the source says, or `HostUnreachable`: then it is unknown whether everything was sent. */
 export async function askToSend(
   session: ClientHttp2Session,
   path: string,
   onProgress: (seen: MoveProgress) => void,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<number> {
   const stream = session.request({ ':path': path, ':method': 'POST' }, { signal });
   stream.end();
   let refused: unknown;
@@ -23,7 +23,8 @@ export async function askToSend(
     for await (const line of createInterface({ input: stream })) {
       const said: unknown = JSON.parse(line);
       if (!isRecord(said)) break;
-      if (said['sent'] === true) return;
+      const { stillMs } = said;
+      if (said['sent'] === true) return typeof stillMs === 'number' ? stillMs : 0; // an agent of an earlier version does not say it
       if (said['error'] !== undefined) throw refusalIn(Buffer.from(line), 0);
       const { bytes, ofBytes } = said;
       if (typeof bytes === 'number' && typeof ofBytes === 'number') onProgress({ bytes, ofBytes });

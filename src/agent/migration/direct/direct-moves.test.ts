@@ -32,6 +32,7 @@ const outgoing: Outgoing = {
     const memory = await dial('memory');
     memory.end('what it remembers');
     await once(memory, 'close');
+    return 12;
   },
 };
 const machine: LiveMachine = { parts: ['one'], disks: [], memoryMiB: 64, ready: true };
@@ -95,7 +96,7 @@ describe('a direct move', () => {
     await sent;
     expect(seen).toEqual([{ bytes: 1, ofBytes: 2 }]);
     target.accept(move, undefined);
-    await expect(files.send(move, () => {}, signal)).resolves.toBeUndefined(); // it was closed at once
+    await expect(files.send(move, () => {}, signal)).resolves.toBe(12); // it was closed at once
     source.end(move.instanceId);
     await expect(files.manifest(move, signal)).rejects.toThrow(/connection to the host|closed|canceled/);
   });

@@ -82,8 +82,8 @@ async function send(stream: ServerHttp2Stream, offer: Offer, options: DirectOpti
   };
   try {
     const dialAs = (name: string) => dial(options, { ...offer, name }, gone.signal);
-    await offer.outgoing.send(offer.move, { dial: dialAs, onProgress: say }, gone.signal);
-    say({ sent: true });
+    const stillMs = await offer.outgoing.send(offer.move, { dial: dialAs, onProgress: say }, gone.signal);
+    say({ sent: true, stillMs });
   } catch (error) {
     say(asApiError(error).toBody());
   }

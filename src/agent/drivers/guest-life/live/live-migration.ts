@@ -75,12 +75,12 @@ export function liveMigrationOf(hands: Hands, moves: NonNullable<Hypervisor['liv
 }
 
 /** Not in line with other operations: what ends the guest must not wait for it, and makes it fail. */
-async function send(hands: Hands, instanceId: string, call: LiveSend, signal: AbortSignal): Promise<void> {
+async function send(hands: Hands, instanceId: string, call: LiveSend, signal: AbortSignal): Promise<number> {
   const { slot, live } = running(hands, 'send', instanceId);
   const { slots, log } = hands;
   const onHandOver = (): Promise<void> => slots.save(slot, { handedOver: { ...call.move } });
   try {
-    await live.send({ ...call, onHandOver }, signal);
+    return await live.send({ ...call, onHandOver }, signal);
   } catch (error) {
     if (slots.closed) throw error; // the next agent sees to it
     try {

@@ -33,6 +33,8 @@ export interface LiveParts {
   readonly uuid: string;
   readonly clock: Clock;
   session(): Qmp;
+  /** When the processors last began to stand still, on the monotonic clock. */
+  stoppedAtMs(): number | undefined;
   /** Looks how the machine stands, and passes that on. */
   look(): Promise<void>;
 }
@@ -85,8 +87,8 @@ class LiveRun implements RunLive {
     await this.#parts.look();
   }
 
-  async send(call: RunSend, signal: AbortSignal): Promise<void> {
-    const { directory } = this.#parts;
+  async send(call: RunSend, signal: AbortSignal): Promise<number> {
+    const { directory, clock } = this.#parts;
     const folder = await socketFolder(directory);
     const mirrors = mirrorsOf(await this.parts());
     const sockets = await openMoveSockets({ directory, folder }, [node, memory], (name) => call.dial(name));
@@ -113,6 +115,7 @@ class LiveRun implements RunLive {
       await sockets.close();
     }
     for (const { mirror } of mirrors) await this.#qmp.execute('blockdev-del', { 'node-name': mirror }).catch(() => {}); // it goes with QEMU
+    return clock.monotonicMs() - (this.#parts.stoppedAtMs() ?? clock.monotonicMs());
   }
 
   async isSent(): Promise<boolean> {
