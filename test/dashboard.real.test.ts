@@ -185,13 +185,13 @@ describe.skipIf(noBrowser !== undefined)(`the dashboard${noBrowser ? ` (${noBrow
     });
     await browser.enter(fleet, '/instances/web-1', token);
     const { page } = browser;
+    await page.getByText('How it came up').waitFor(); // the pages are listed as soon as it is known who looks
     const places = await page.getByRole('navigation').getByRole('link').allTextContents();
     expect([places.includes('Instances'), places.includes('Hosts'), places.includes('Tokens')]).toEqual([
       true,
       false,
       false,
     ]);
-    await page.getByText('How it came up').waitFor();
     expect(await page.getByRole('tab').allTextContents()).toEqual(['Overview', 'Why here', 'YAML and events']);
     for (const name of ['Stop', 'Start', 'Delete'])
       expect([name, await page.getByRole('button', { name }).count()]).toEqual([name, 0]);

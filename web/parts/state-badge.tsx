@@ -43,7 +43,7 @@ export function StateBadge({ state }: { readonly state: string }): ReactNode {
   return (
     <span className={`${classes['badge']} ${classes[mood]}`}>
       <span aria-hidden="true">{signs[mood]}</span>
-      {visibleText(state)}
+      <span>{visibleText(state)}</span>
     </span>
   );
 }
