@@ -14,6 +14,12 @@ export const processCommands: readonly CommandEntry[] = [
     load: async () => (await import('./server.ts')).serverCommand,
   },
   {
+    name: 'server ls',
+    group,
+    summary: 'Show the servers of the fleet, and their versions',
+    load: async () => (await import('./server-list.ts')).serverListCommand,
+  },
+  {
     name: 'server keys',
     group,
     summary: 'Show which master keys the store needs',

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { silentLogger } from '../base/log.ts';
+import { version } from '../base/version.ts';
 import { keys } from '../core/state/keys.ts';
 import { Announcement } from './announcement.ts';
 import { decideAndCommit } from './decide.ts';
@@ -17,6 +18,10 @@ it('announces each server while it runs, and again when it was taken away', asyn
     expect(silent.announced).toBeUndefined();
     for (const each of [first, second, silent]) each.start();
     await expect.poll(() => silent.announced).toBe('http://cp1:7070, http://cp2:7070');
+    // It is known as a server of the store, but no client is told to go there.
+    await expect
+      .poll(() => decider.cache.committed('member', keys.member('three'))?.value)
+      .toMatchObject({ name: 'three', version });
     expect(first.announced).toBe(silent.announced);
 
     const entry = decider.cache.committed('member', keys.member('one')) ?? expect.unreachable();

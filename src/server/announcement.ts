@@ -1,4 +1,4 @@
-// Announces where this control plane can be reached, for as long as it runs, and knows what the others have announced. Nothing rests on
+// Announces this control plane, and where it can be reached, for as long as it runs, and knows what the others have announced. Nothing rests on
 // it: who believes an old announcement finds nobody there, and tries another.
 
 import type { Timer } from '../base/clock.ts';
@@ -12,7 +12,7 @@ interface AnnouncementParts {
   readonly decider: Decider;
   readonly log: Logger;
   readonly name: string;
-  /** Absent: this one is not announced. */
+  /** Absent: other machines do not reach this one. */
   readonly url: string | undefined;
 }
 
@@ -51,19 +51,18 @@ export class Announcement {
     this.#timer?.cancel();
     this.#forget();
     await this.#working;
-    const { decider, name, url } = this.#parts;
-    if (url === undefined) return;
+    const { decider, name } = this.#parts;
     // Without it the address stays known for a week, which costs those a try who follow it.
     await decideAndCommit(decider, (snapshot) => withdrawMember(snapshot, name)).catch(() => undefined);
   }
 
   #read(): void {
-    const urls = [...this.#parts.decider.cache.listCommitted('member')].map(({ value }) => value.url);
+    const urls = [...this.#parts.decider.cache.listCommitted('member')].flatMap(({ value }) => value.url ?? []);
     this.#announced = urls.length === 0 ? undefined : [...new Set(urls)].sort().join(', ');
   }
 
   #again(delayMs: number): void {
-    if (this.#stopped || this.#parts.url === undefined) return;
+    if (this.#stopped) return;
     this.#timer?.cancel();
     const run = (): void => {
       this.#working ??= this.#announce().finally(() => (this.#working = undefined));
@@ -73,7 +72,6 @@ export class Announcement {
 
   async #announce(): Promise<void> {
     const { decider, log, name, url } = this.#parts;
-    if (url === undefined) return;
     try {
       await decideAndCommit(decider, (snapshot, ctx) => announceMember(snapshot, { name, url, version }, ctx));
       this.#again(announceEveryMs);

@@ -10,7 +10,11 @@ export const ServerList = Type.Object(
       Type.Object(
         {
           name: Type.String(),
-          url: Type.String({ description: 'the address that it announces' }),
+          url: Type.Optional(
+            Type.String({
+              description: 'the address that it announces; absent: none, so other machines do not reach it',
+            }),
+          ),
           version: Type.Optional(Type.String({ description: 'absent: of an earlier version, which does not tell' })),
           recordsVersion: Type.Optional(
             Type.Integer({ description: 'the newest form of records that it knows; absent: it does not tell' }),
@@ -19,7 +23,7 @@ export const ServerList = Type.Object(
         },
         closed,
       ),
-      { description: 'servers that announce an address; one that listens on its own machine only is not among them' },
+      { description: 'servers that run, or have ended without notice in the last week' },
     ),
     leader: Type.Optional(Type.String({ description: 'the name of the server that leads' })),
     recordsVersion: Type.Integer({

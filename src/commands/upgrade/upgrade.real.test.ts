@@ -48,6 +48,12 @@ it('finds nothing in a fleet of one version, and knows its servers', async () =>
   ]);
 });
 
+it('shows the servers, and which of them leads', async () => {
+  const { stdout, code } = await berth('server ls');
+  const [, row] = stdout.split('\n');
+  expect([code, row]).toEqual([0, expect.stringMatching(/^\S+@\S+ +http:\/\/127\.0\.0\.1:1 +\d\S+ +yes +\d/)]);
+});
+
 it('says what is wrong with a store whose servers are stopped', async () => {
   await register('h1', version);
   await register('h2', 'of-a-developer');

@@ -121,12 +121,13 @@ export interface ControlPlane {
   readonly excludeHosts: boolean;
 }
 
-/** The advertised address of a control plane, which may no longer run. */
+/** A control plane of the store, which may no longer run. */
 export interface Member {
   readonly kind: 'member';
   /** The same after a restart. */
   readonly name: string;
-  readonly url: string;
+  /** The address that it advertises. Absent: none, so other machines do not reach it. */
+  readonly url?: string;
   /** Of its program. Absent: it is older than this field. */
   readonly version?: string;
   /** The newest form of records that it knows. */

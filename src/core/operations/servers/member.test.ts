@@ -26,6 +26,7 @@ describe('a server that announces itself', () => {
       true,
     ],
     ['is written again after a day', [member('cp1', 9 * day)], 'http://cp1:7070', true],
+    ['is written again without an address', [member('cp1', 9.9 * day)], undefined, true],
     ['is written again with another address', [member('cp1', 9.9 * day)], 'https://cp1', true],
   ])('%s', (_, records, url, writes) => {
     const cache = testCache(records);

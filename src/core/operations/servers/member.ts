@@ -1,5 +1,5 @@
-// The advertised address of each control plane of a store: clients learn the others from the one they know. It never
-// says which one leads or is alive.
+// The control planes of a store, with the addresses that they advertise: clients learn the others from the one they know. It
+// never says which one leads or is alive.
 
 import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
@@ -14,19 +14,27 @@ const forgottenAfterMs = 7 * announceEveryMs;
 /** Announces a member, and removes expired ones. Changes nothing when the last announcement is recent. */
 export function announceMember(
   snapshot: Snapshot,
-  { name, url, version }: { readonly name: string; readonly url: string; readonly version: string },
+  { name, url, version }: { readonly name: string; readonly url: string | undefined; readonly version: string },
   ctx: Context,
 ): { readonly plan: Plan } {
   const key = keys.member(name);
   const entry = snapshot.get('member', key);
   const changes: Change[] = [];
   const known = entry?.value;
-  const isSame = known?.url === url && known.version === version && known.recordsVersion === recordsVersion;
+  const isSame =
+    known !== undefined && known.url === url && known.version === version && known.recordsVersion === recordsVersion;
   if (!isSame || ctx.nowMs - known.announcedAtMs >= announceEveryMs / 2)
     changes.push({
       key,
       ifRevision: entry?.revision ?? 0,
-      value: { kind: 'member', name, url, version, recordsVersion, announcedAtMs: ctx.nowMs },
+      value: {
+        kind: 'member',
+        name,
+        ...(url === undefined ? {} : { url }),
+        version,
+        recordsVersion,
+        announcedAtMs: ctx.nowMs,
+      },
     });
   for (const other of snapshot.list('member')) {
     const isGone = ctx.nowMs - other.value.announcedAtMs >= forgottenAfterMs;

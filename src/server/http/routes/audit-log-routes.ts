@@ -18,7 +18,7 @@ export function auditLogRoutes(audit: Audit | undefined, { cache }: Pick<Decider
     if (audit) return audit;
     throw new ApiError('NotFound', 'this server keeps no audit log: its configuration has "audit: false"');
   };
-  const servers = (): string[] => [...cache.listCommitted('member')].map(({ value }) => value.url);
+  const servers = (): string[] => [...cache.listCommitted('member')].flatMap(({ value }) => value.url ?? []);
   return [
     bind(routes.read, async ({ query }, { caller }) => {
       const { log } = running().parts;
