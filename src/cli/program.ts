@@ -77,7 +77,7 @@ async function buildProgram(
     .configureOutput({
       writeOut: (text) => cli.stdout.write(text),
       writeErr: (text) => cli.stderr.write(text),
-      outputError: (text, write) => write(text.replace(/^error:/, 'berth:')),
+      outputError: (text, write) => write(inOwnWords(text)),
     })
     .configureHelp({ optionDescription: describeOption })
     .showHelpAfterError('"--help" shows the options')
@@ -96,6 +96,20 @@ async function buildProgram(
   program.helpCommand(false).addCommand(helpCommand(program).helpGroup('This program:'));
   inherit(program);
   return program;
+}
+
+/** Commander's message about a bad choice, in the words of all other messages about a value. */
+function inOwnWords(text: string): string {
+  return text
+    .replace(/^error:/, 'berth:')
+    .replace(
+      /option '(?:-\w, )?(--[\w-]+)[^']*' argument '([^]*)' is invalid\. Allowed choices are (.*)\.$/m,
+      '$1 cannot be "$2"; choose one of: $3',
+    )
+    .replace(
+      /command-argument value '([^]*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\.$/m,
+      '<$2> cannot be "$1"; choose one of: $3',
+    );
 }
 
 /** Commander's own help command accepts a single word, and shows the general help for an unknown one. */

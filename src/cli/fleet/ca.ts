@@ -18,7 +18,7 @@ export function caCommand(cli: Cli): Command {
 
 function statusCommand(cli: Cli): Command {
   return new Command('status')
-    .description('Show the authorities that are trusted, and which hosts still use an old one')
+    .description('Show the trusted authorities, and the hosts that still use an old one')
     .addOption(outputOption('value'))
     .action(async ({ output }: { output?: Format }, command: Command) => {
       const { client } = await openSession(cli, command);
@@ -36,12 +36,17 @@ interface RotateFlags {
 function rotateCommand(cli: Cli): Command {
   return new Command('rotate')
     .description('Replace the authority: add a new one, and drop the old one with --finish once all hosts have renewed')
-    .option('--overlap <duration>', 'time for which both are trusted at least, so that clients learn the new one', '7d')
+    .option(
+      '--overlap <duration>',
+      'keep trusting the old authority at least this long, so that clients learn the new one; default: 7d',
+    )
     .option('--finish', 'drop the old authority')
-    .option('--force', 'with --finish: although hosts still use the old one, or the overlap is not over')
+    .option('--force', 'with --finish: even if hosts still use the old one, or the overlap is not over')
     .addOption(outputOption('value'))
     .action(async ({ overlap, finish, force, output }: RotateFlags, command: Command) => {
-      if (force && !finish) throw usageError('--force is for --finish', 'add --finish, or leave it out');
+      if (force && !finish) throw usageError('--force requires --finish', 'add --finish, or omit --force');
+      if (finish && overlap !== undefined)
+        throw usageError('--overlap cannot be changed by --finish', 'omit --overlap; --force ends the overlap early');
       const { client } = await openSession(cli, command);
       const status = finish
         ? await attempting('finish the rotation of the authority', () =>

@@ -168,7 +168,11 @@ function changedLimits(before: Readonly<Record<string, number>>, pairs: readonly
   const limits = { ...before };
   for (const pair of pairs) {
     const [, of = '', amount = ''] = /^([A-Z][A-Z0-9_]*)=(.*)$/.exec(pair) ?? [];
-    if (of === '') throw usageError(`--host-limit ${pair} is not CLASS=AMOUNT`, 'for example VCPU=64');
+    if (of === '')
+      throw usageError(
+        `--host-limit cannot be "${pair}"`,
+        'write CLASS=AMOUNT, with a class in capital letters: VCPU=64',
+      );
     if (amount === '') delete limits[of];
     else limits[of] = parseInteger('--host-limit', amount, { min: 0, max: Number.MAX_SAFE_INTEGER });
   }

@@ -103,7 +103,7 @@ describe('berth top', () => {
   });
 
   it.each([
-    ['a subject', ['top', 'guests'], 'Allowed choices are hosts, instances, projects'],
+    ['a subject', ['top', 'guests'], '<what> cannot be "guests"; choose one of: hosts, instances, projects'],
     ['an interval', ['top', '--interval', '0'], '--interval must be a whole number from 1 to 3600'],
   ])('refuses %s that does not exist', async (_name, words, message) => {
     const { stderr, exitCode } = await runBerth(words, { handler: fleet });

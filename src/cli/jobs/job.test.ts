@@ -136,7 +136,7 @@ describe('berth job run', () => {
 
   it('names the option that the server refuses', async () => {
     const handler = () => refusal(400, 'InvalidRequest', 'spec.timeoutMs must be <= 604800000', 'spec.timeoutMs');
-    expect((await run('run tiny -t 900h -- true', handler)).stderr).toContain('--timeout must be <= 604800000 ms');
+    expect((await run('run tiny -t 900h -- true', handler)).stderr).toContain('--timeout must be <= 7d');
   });
 
   it('prints each stream to its own, and ends with the exit code', async () => {

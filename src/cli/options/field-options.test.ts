@@ -65,8 +65,10 @@ describe("a refusal in the command's own words", () => {
     ['project create p', 'spec.quota.VCPU is too much', '--quota VCPU is too much'],
     ['volume create v -s 1GiB', 'spec.sizeGiB must be <= 8', '--size must be <= 8 GiB'],
     ['group create Group', 'metadata.name must be: a name', '<name> must be: a name'],
-    ['host drain h1 --apply 123', 'apply must not be short', '--apply must not be short'],
-    ['host drain h1', 'hosts must be there', 'hosts must be there'],
+    ['host drain h', 'deadlineMs must be <= 2592000000', '--deadline must be <= 30d'],
+    ['host drain h', 'deadlineMs must be >= 500', '--deadline must be >= 500ms'],
+    ['host drain h', 'apply must not have fewer than 8 characters', '--apply must not have fewer than 8 characters'],
+    ['host drain h', 'it cannot apply here', 'it cannot apply here'],
     ['ps', 'spec.memoryMiB is no field of a list', 'spec.memoryMiB is no field of a list'],
   ])('berth %s: %s', async (line, message, expected) => {
     expect(await said(line, message)).toMatch(new RegExp(`: ${expected.replaceAll(/[[\].]/g, String.raw`\$&`)}$`));

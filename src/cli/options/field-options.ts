@@ -3,6 +3,7 @@
 
 import type { Command } from 'commander';
 import { checkNames } from '../../api/resources/check.ts';
+import { age } from './units.ts';
 
 interface Row {
   /** `[]` for any index. */
@@ -145,13 +146,23 @@ export const fieldRows: readonly Row[] = [
   row('spec.antiAffinity', '--anti-affinity'),
   row('spec.spread', '--spread'),
   row('spec.maxPerHost', '--max-per-host'),
+  // Requests that are no resource: plans, and the rotation of the certificate authority.
+  row('apply', '--apply'),
+  row('deadlineMs', '--deadline', { unit: 'ms' }),
+  row('coolDownMs', '--cool-down', { unit: 'ms' }),
+  row('overlapMs', '--overlap', { unit: 'ms' }),
+  row('to', '--to'),
 ];
 
 const rowByField = new Map(fieldRows.map((each) => [each.field, each]));
-const path = /\b(?:spec|metadata)(?:\.\w+|\[\d+\])+/g;
-/** A field of a request that is no resource: before what it must be, or in parentheses at the end. */
-const bare = /(?<=^|: )[a-z]\w*(?= must\b)|(?<=\()[a-z]\w*(?=\)$)/g;
-const bound = /^ must be [<>]=? [\d.]+/;
+const requestFields = fieldRows.filter(({ field }) => !field.includes('.')).map(({ field }) => field);
+const ofRequest = `(?:${requestFields.join('|')})`;
+/** A field of a spec anywhere; one of a request where it begins a sentence (`apply` may also be a verb), or in parentheses at the end. */
+const path = new RegExp(
+  String.raw`\b(?:spec|metadata)(?:\.\w+|\[\d+\])+|(?<=^|: )${ofRequest}(?= must )|(?<=\()${ofRequest}(?=\)$)`,
+  'g',
+);
+const bound = /^( must be [<>]=? )([\d.]+)/;
 
 /** `text` with each field that an option of `command` sets replaced by that option; other fields stay. */
 export function inOptions(text: string, command: Command): string {
@@ -163,20 +174,25 @@ export function inOptions(text: string, command: Command): string {
     const option = optionOf(match[0], command);
     if (option === undefined) continue;
     const end = match.index + match[0].length;
-    const [limit = ''] = option.unit === undefined ? [] : (bound.exec(text.slice(end)) ?? []);
-    named += `${text.slice(from, match.index)}${option.text}${limit}${limit === '' ? '' : ` ${option.unit}`}`;
+    const [limit = '', comparison = '', number = ''] =
+      option.unit === undefined ? [] : (bound.exec(text.slice(end)) ?? []);
+    const withUnit = limit === '' ? '' : `${comparison}${amountIn(Number(number), option.unit)}`;
+    named += `${text.slice(from, match.index)}${option.text}${withUnit}`;
     from = end + limit.length;
   }
-  return (named + text.slice(from)).replaceAll(
-    bare,
-    (field) => command.options.find((option) => option.attributeName() === field)?.long ?? field,
-  );
+  return named + text.slice(from);
+}
+
+/** As it is written in an option: 30d, 500ms, 32 MiB. */
+function amountIn(amount: number, unit = ''): string {
+  if (unit !== 'ms') return `${amount} ${unit}`;
+  return amount < 1_000 ? `${amount}ms` : age(amount);
 }
 
 /** By the longest part of the path in the table. */
 function optionOf(field: string, command: Command): { readonly text: string; readonly unit?: string } | undefined {
   const parts = field.match(/\w+|\[\d+\]/g) ?? [];
-  for (let length = parts.length; length > 1; length--) {
+  for (let length = parts.length; length > 0; length--) {
     const found = rowByField.get(joined(parts.slice(0, length)));
     const name = found?.names.find((each) => has(command, each));
     if (found === undefined || name === undefined) continue;

@@ -15,7 +15,7 @@ export interface RestartOptions {
   readonly restartDisk?: string;
 }
 
-/** As Docker and systemd spell them, and as the API does. */
+/** The spellings of Docker and systemd, and those of the API. */
 const words: Readonly<Record<string, InstanceSpec['restartPolicy']>> = {
   never: 'Never',
   'on-failure': 'OnFailure',
@@ -54,6 +54,8 @@ export function restartOf(options: RestartOptions): Partial<Pick<InstanceSpec, '
 }
 
 function policyOf({ restart, restartPolicy }: RestartOptions): InstanceSpec['restartPolicy'] | undefined {
+  if (restart !== undefined && restartPolicy !== undefined)
+    throw usageError('give only one of --restart and --restart-policy, which is its older name');
   if (restartPolicy !== undefined) return oneOfWords('--restart-policy', restartPolicy);
   return restart === undefined ? undefined : oneOfWords('--restart', restart);
 }

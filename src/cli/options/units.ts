@@ -72,7 +72,7 @@ export function parseInteger(flag: string, text: string, { min, max }: { min: nu
 
 /** `90s`, `5m`, `1h30m`, `30d` → milliseconds. */
 export function parseDurationMs(flag: string, text: string): number {
-  const match = /^(?:(\d{1,4})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7}(?:\.\d{1,3})?)s)?(?:(\d{1,9})ms)?$/.exec(
+  const match = /^(?:(\d{1,6})d)?(?:(\d{1,7})h)?(?:(\d{1,6})m)?(?:(\d{1,7}(?:\.\d{1,3})?)s)?(?:(\d{1,9})ms)?$/.exec(
     text,
   );
   if (text === '' || !match)

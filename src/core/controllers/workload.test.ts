@@ -263,14 +263,14 @@ describe('a workload', () => {
     expect(scene.replace((spec) => ({ ...spec, paused: false })).during(10_000).revisions).toEqual([2, 2, 2]);
   });
 
-  it('goes back to a former template by undo, under a new number', () => {
+  it('returns to an earlier template by undo, under a new number', () => {
     const scene = new Scene().create().after(1_000).image('broken').during(5_000);
     commitPlan(scene.cache, undoWorkload(scene.cache, { key }, scene.ctx).plan);
     scene.settle().during(5_000);
     expect([scene.revisions, scene.workload?.spec.template.spec.image]).toEqual([[3, 3, 3], 'tiny']);
     expect(scene.workload && historyOf(scene.cache, scene.workload).map(({ number }) => number)).toEqual([1, 2, 3]);
     expect(() => undoWorkload(scene.cache, { key, to: 9 }, scene.ctx)).toThrow(
-      'there is no former revision 9; kept are: 1, 2',
+      'has no earlier revision 9; earlier revisions that it keeps: 1, 2',
     );
   });
 

@@ -39,7 +39,7 @@ function shown({ name, issuer, clientId, scopes, deviceCode, clientSecret }: Log
 
 export function configured(login: LoginParts | undefined): LoginParts {
   if (login !== undefined) return login;
-  throw new ApiError('NotFound', 'no login provider is configured on this server; docs/login.md says how');
+  throw new ApiError('NotFound', 'no login provider is configured on this server; docs/login.md says how to add one');
 }
 
 function verified(logins: Logins, { idToken, code, nonce }: Static<typeof routes.login.body>): Promise<VerifiedLogin> {

@@ -5,7 +5,12 @@ import type { AuthorityStatus } from '../../api/trust/authority.ts';
 import { joinRoutes as routes } from '../../api/routes/joining.ts';
 import { ApiError } from '../../api/errors.ts';
 import { issuingOf, servingOf } from '../../core/operations/access/authority.ts';
-import { authorityHosts, beginRotation, finishRotation } from '../../core/operations/access/authority-rotation.ts';
+import {
+  authorityHosts,
+  beginRotation,
+  finishRotation,
+  noAuthority,
+} from '../../core/operations/access/authority-rotation.ts';
 import { keys } from '../../core/state/keys.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { Decider } from '../decide.ts';
@@ -36,8 +41,7 @@ export function authorityRoutes(decider: Decider, parts: JoinParts | undefined):
 /** Throws `NotFound` when the fleet has no authority. */
 function statusOf(snapshot: Snapshot): AuthorityStatus {
   const authority = snapshot.get('authority', keys.authority)?.value;
-  if (authority === undefined)
-    throw new ApiError('NotFound', 'this fleet has no certificate authority: none of its servers speaks TLS');
+  if (authority === undefined) throw noAuthority();
   const [serving, issuing] = [servingOf(authority), issuingOf(authority)];
   return {
     authorities: authority.generations.map((generation) => ({

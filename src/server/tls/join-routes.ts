@@ -2,6 +2,7 @@
 
 import { createHash, timingSafeEqual, verify, X509Certificate } from 'node:crypto';
 import { ApiError } from '../../api/errors.ts';
+import { noAuthority } from '../../core/operations/access/authority-rotation.ts';
 import type { IssuedCertificate } from '../../api/joining.ts';
 import { joinRoutes as routes } from '../../api/routes/joining.ts';
 import { newId } from '../../base/ids.ts';
@@ -75,7 +76,7 @@ class Joining {
   get authority(): Authority {
     const entry = this.#decider.cache.committed('authority', keys.authority);
     if (entry) return entry.value;
-    throw new ApiError('NotFound', 'this fleet has no certificate authority: none of its servers speaks TLS');
+    throw noAuthority();
   }
 
   newToken(): ReturnType<typeof makeJoinToken> {

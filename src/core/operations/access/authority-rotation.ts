@@ -126,7 +126,14 @@ function certificateOf(snapshot: Pick<Snapshot, 'get'>, host: string): Entry<Hos
 function authorityIn(snapshot: Snapshot): Entry<Authority> {
   const entry = snapshot.get('authority', keys.authority);
   if (entry) return entry;
-  throw new ApiError('NotFound', 'this fleet has no certificate authority: none of its servers speaks TLS');
+  throw noAuthority();
+}
+
+export function noAuthority(): ApiError {
+  return new ApiError(
+    'NotFound',
+    'this fleet has no certificate authority, because none of its servers uses TLS; start a server with --tls',
+  );
 }
 
 function changed(entry: Entry<Authority>, authority: Authority): Rotated {

@@ -103,7 +103,7 @@ export function newRevision(
   };
 }
 
-/** The template of a former revision becomes the newest. `to` absent: the one before the present one. */
+/** The template of an earlier revision becomes the newest. `to` absent: the one before the current one. */
 export function undoWorkload(
   snapshot: Snapshot,
   { key, to }: { readonly key: string; readonly to?: number },
@@ -115,9 +115,10 @@ export function undoWorkload(
   const before = historyOf(snapshot, entry.value).filter(({ number }) => number !== status.revision);
   const wanted = to === undefined ? before.at(-1) : before.find(({ number }) => number === to);
   if (wanted === undefined) {
-    const known = before.map(({ number }) => number).join(', ') || 'none';
-    const what = to === undefined ? 'there is no revision before this one' : `there is no former revision ${to}`;
-    throw new ApiError('InvalidRequest', `${what}; kept are: ${known}`, { field: 'to' });
+    const wish = to === undefined ? 'earlier revision' : `earlier revision ${to}`;
+    const kept = before.length === 0 ? 'none' : before.map(({ number }) => number).join(', ');
+    const message = `workload "${metadata.name}" has no ${wish}; earlier revisions that it keeps: ${kept}`;
+    throw new ApiError('InvalidRequest', message, { field: 'to' });
   }
   const changed: Workload = {
     ...entry.value,
