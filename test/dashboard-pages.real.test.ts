@@ -183,7 +183,7 @@ describe.skipIf(noBrowser !== undefined)(`plans in the dashboard${noBrowser ? ` 
     ['verb=remove&kind=image&name=tiny', 'image tiny is in use'],
     ['verb=rebalance', 'No host can be emptied'],
     ['verb=migrate&instance=web', 'It cannot be done'],
-    ['verb=undo&workload=shop', 'There is no such former revision'],
+    ['verb=undo&workload=shop', 'There is no such earlier revision'],
     ['verb=evacuate&host=h1', 'There is no plan'],
   ])('plans %s: %s', async (query, text) => {
     await enter(`/plans?${query}`);

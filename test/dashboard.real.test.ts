@@ -143,7 +143,7 @@ describe.skipIf(noBrowser !== undefined)(`the dashboard${noBrowser ? ` (${noBrow
     await cells.waitFor();
     expect(await cells.locator('span').count()).toBe(1);
     await page.getByRole('button', { name: /What if: ask .* CPUs less/ }).click();
-    await page.getByText('Then 1 hosts would take it').waitFor();
+    await page.getByText('Then 1 hosts would fit').waitFor();
     expect(await browser.accessibilityFaults()).toEqual([]);
   });
 

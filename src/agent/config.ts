@@ -58,7 +58,7 @@ export const AgentConfig = Type.Object(
       Type.String({
         pattern: '^([0-9A-Fa-f:.]{2,45}|off)$',
         description:
-          'where this machine listens while an instance moves to it, for the host that the instance leaves; off: its bytes pass through the control plane; default: address',
+          'address at which this machine listens for the source while an instance moves to it; off: data passes through the control plane; default: address',
       }),
     ),
     movePorts: Type.Object(
@@ -66,7 +66,7 @@ export const AgentConfig = Type.Object(
       {
         additionalProperties: false,
         default: { first: 49_152, last: 49_215 },
-        description: 'one of these ports is taken for each instance that moves to this machine; as those of libvirt',
+        description: 'each instance that moves to this machine uses one of these ports; the default is that of libvirt',
       },
     ),
     drivers: Type.Array(Name, { default: ['qemu'], minItems: 1, maxItems: 16, uniqueItems: true }),
@@ -214,7 +214,7 @@ export const AgentConfig = Type.Object(
       Type.String({
         pattern: '^[0-9a-f]{32}$',
         description:
-          'which machine this is, instead of what /etc/machine-id says: hosts on one machine divide its room; 32 hexadecimal digits',
+          'overrides /etc/machine-id: hosts with the same machine id share the resources of the machine; 32 hexadecimal digits',
       }),
     ),
     devices: Type.Unsafe<readonly ChildProvider[]>({

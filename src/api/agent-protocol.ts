@@ -45,11 +45,9 @@ export const Registration = Type.Object(
     bootId: Type.String({ maxLength: 128 }),
     address: Type.Optional(Type.String({ maxLength: 45, description: 'where the machine can be reached' })),
     moveKey: Type.Optional(
-      Type.Unsafe<string>({ ...Fingerprint, description: 'of the certificate by which other hosts know it in moves' }),
+      Type.Unsafe<string>({ ...Fingerprint, description: 'of its certificate for moves, which other hosts verify' }),
     ),
-    takesMoves: Type.Optional(
-      Type.Boolean({ description: 'other hosts can connect to it in moves; default: they cannot' }),
-    ),
+    takesMoves: Type.Optional(Type.Boolean({ description: 'other hosts can connect to it for moves; default: false' })),
     watchdogMs: Type.Optional(
       Type.Integer({
         minimum: 1,
@@ -62,7 +60,7 @@ export const Registration = Type.Object(
     capacity: Amounts,
     /** Reserved for the host itself; used unless the operator sets another value. */
     reserved: Amounts,
-    /** Classes whose amounts were measured and not stated: hosts on one machine divide them. Agents of earlier versions say nothing. */
+    /** Classes whose amounts the agent measured: hosts on one machine divide them. Earlier versions of the agent omit this. */
     measured: Type.Optional(Type.Array(ResourceClass, { maxItems: 64 })),
     diskId: Type.Optional(
       Type.String({
@@ -177,17 +175,17 @@ export const MoveManifest = Type.Object(
 );
 export type MoveManifest = Static<typeof MoveManifest>;
 
-/** What a running guest consists of. A machine takes over its memory only where all of this is equal. */
+/** What a running guest consists of. The target of a live move must have exactly the same. */
 export const LiveMachine = Type.Object(
   {
-    /** Words of the driver: versions, machine type, processor, devices with their places. */
+    /** In the driver's terms: versions, machine type, processor, devices with their bus addresses. */
     parts: Type.Array(Type.String({ maxLength: 256 }), { maxItems: 256 }),
     disks: Type.Array(
       Type.Object(
         {
           name: Type.String({ pattern: '^(disk|vol_[0-9a-z]{26})$' }),
           sizeBytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
-          /** Of a volume: its name, by which the guest finds it, and where it is on the bus. */
+          /** Of a volume: the name that the guest sees, and its bus address. */
           label: Type.Optional(Type.String({ maxLength: 63 })),
           slot: Type.Optional(Type.Integer({ minimum: 0, maximum: 31 })),
         },
@@ -196,7 +194,7 @@ export const LiveMachine = Type.Object(
       { maxItems: 64 },
     ),
     memoryMiB: Type.Integer({ minimum: 1 }),
-    /** What its host knows of the guest, which does not say it again. */
+    /** What the source knows of the guest and the guest does not report again. */
     ready: Type.Boolean(),
     address: Type.Optional(Type.String({ maxLength: 45 })),
     startedAtMs: Type.Optional(Type.Number()),
@@ -212,7 +210,7 @@ export const AssignedMigration = Type.Object(
     /** incoming: `copy` once the guest is stopped on its host. outgoing: the target may read its files. */
     role: Type.Enum(['incoming', 'outgoing']),
     copy: Type.Boolean(),
-    /** It runs on until its memory has arrived. Absent: it is stopped. */
+    /** A live move: the guest keeps running until its memory has arrived. Absent: a cold move. */
     live: Type.Optional(Type.Literal(true)),
     /** Ids of the volumes that move with it. */
     volumes: Type.Array(VolumeId),

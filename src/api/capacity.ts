@@ -15,7 +15,7 @@ export const CapacityQuestion = Type.Object(
       minimum: 0,
       maximum: 600_000,
       default: 0,
-      description: 'without a spec: an answer that was made so long ago will do, for pages that many people have open',
+      description: 'without a spec: accept a cached answer up to this old, for pages that many people have open',
     }),
     losses: Type.Integer({
       minimum: 0,

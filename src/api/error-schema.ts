@@ -10,7 +10,7 @@ export const errorSchema = Type.Object({
   error: Type.Object({
     code: Type.Enum([...codes], { description: codes.map(describe).join('\n') }),
     message: Type.String({ description: 'for people' }),
-    traceId: Type.Optional(Type.String({ description: 'of the trace that the request is part of: 32 hex digits' })),
+    traceId: Type.Optional(Type.String({ description: 'id of the trace of the request: 32 hexadecimal digits' })),
     field: Type.Optional(Type.String({ description: 'the place in the request, as `spec.ports[0].hostPort`' })),
     details: Type.Optional(Type.Unknown()),
   }),

@@ -76,7 +76,7 @@ export class ApiError extends Error {
     return errorCodes[this.code].status;
   }
 
-  /** `traceId`: of the request that it ends. */
+  /** `traceId`: of the request that this error ends. */
   toBody(traceId?: string): ErrorBody {
     return {
       error: {

@@ -14,7 +14,7 @@ export const instancesClass = 'INSTANCES';
 
 /** What is wrong with the name of a class, or undefined. `more`: further classes allowed at this place. */
 export function classFault(resourceClass: string, more: readonly string[] = []): string | undefined {
-  // Those that agents report: of the others only a host's inventory, or a client of the Placement API, makes one.
+  // The classes that agents report. Other classes come only from a host's inventory or a client of the Placement API.
   const known: readonly string[] = [...measured, ...more, gpuClass];
   const custom: boolean = matches(CustomResourceClass, resourceClass);
   if (custom || known.includes(resourceClass) || standardClasses.includes(resourceClass)) return undefined;

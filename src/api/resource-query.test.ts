@@ -94,10 +94,10 @@ describe('a resource query', () => {
       'aggregates of no group',
       `resources=VCPU:1&member_of1=${other}`,
       'member_of1',
-      /give resources1 with it, or name/,
+      /add resources1, or name/,
     ],
     ['traits of the root twice', 'resources=VCPU:1&root_required=A&root_required=B', 'root_required', /given twice/],
-    ['one of several traits of the root', 'resources=VCPU:1&root_required=in:A,B', 'root_required', /takes no in:/],
+    ['one of several traits of the root', 'resources=VCPU:1&root_required=in:A,B', 'root_required', /cannot use in:/],
     ['an aggregate that is no UUID', 'resources=VCPU:1&member_of=ci', 'member_of', /"ci" is not one/],
     [
       'two aggregates without a word before them',

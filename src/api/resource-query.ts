@@ -97,8 +97,7 @@ class Draft {
       case 'root_required':
         if (this.#root) return 'is given twice';
         this.#root = true;
-        if (value.startsWith('in:'))
-          return 'takes no in:; give the traits that the host has, and those that it has not';
+        if (value.startsWith('in:')) return 'cannot use in:; list required traits as T and forbidden ones as !T';
         return takeTraits(this.#plain, value);
       case 'same_subtree':
         return this.#subtree(value);
@@ -124,7 +123,7 @@ class Draft {
     for (const [suffix, group] of this.#groups) {
       if (group.amounts !== null || together.has(suffix)) continue;
       const named = parameterOf(group) + suffix;
-      return fault(named, `belongs to no group: give resources${suffix} with it, or name ${suffix} in same_subtree`);
+      return fault(named, `belongs to no group: add resources${suffix}, or name ${suffix} in same_subtree`);
     }
     for (const suffix of together)
       if (!this.#groups.has(suffix))
@@ -176,7 +175,7 @@ function takeResources(group: DraftGroup, value: string): string | undefined {
   for (const part of value.split(',')) {
     const [resourceClass = '', amount = '', ...rest] = part.trim().split(':');
     if (!matches(ResourceClass, resourceClass) || rest.length > 0)
-      return `must be CLASS:AMOUNT pairs, as VCPU:1,MEMORY_MB:256; "${shown(part)}" is not one`;
+      return `must be CLASS:AMOUNT pairs, for example VCPU:1,MEMORY_MB:256; "${shown(part)}" is not one`;
     const unknown = classFault(resourceClass);
     if (unknown !== undefined) return `cannot be "${shown(part)}": ${unknown}`;
     if (!/^[1-9]\d{0,9}$/.test(amount) || Number(amount) > amountMax)

@@ -47,7 +47,7 @@ export const ProjectTotal = Type.Object(
     instances: Type.Integer(),
     running: Type.Integer(),
     pending: Type.Integer(),
-    cpus: Type.Number({ description: 'that its instances claim; shares of CPUs may be fractions' }),
+    cpus: Type.Number({ description: 'CPUs that its instances claim; may be a fraction' }),
     memoryMiB: Type.Number(),
     diskGiB: Type.Number(),
   },

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pageCommands } from '../page-commands.ts';
 
 const project = resolve(import.meta.dirname, '../..');
 
@@ -18,13 +19,7 @@ function whyNot(): string | undefined {
 }
 
 /** The commands below a heading of the page. */
-function commandsOf(heading: string): string {
-  const page = readFileSync(join(project, 'docs/debian.md'), 'utf8');
-  const part = page.split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? '';
-  const commands = [...part.matchAll(/^# (.+)$/gm)].map(([, command = '']) => command);
-  expect(commands).not.toEqual([]);
-  return commands.join('\n');
-}
+const commandsOf = (heading: string): string => pageCommands({ page: 'debian.md', heading, prompt: '#' }).join('\n');
 
 const reason = whyNot();
 describe.skipIf(reason !== undefined)(`the Debian package${reason ? ` (${reason})` : ''}`, () => {

@@ -10,6 +10,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { whyNoPodman } from '../../src/agent/drivers/container/test-podman.ts';
+import { pageCommands } from '../page-commands.ts';
 
 const project = resolve(import.meta.dirname, '../..');
 const reason = whyNoPodman();
@@ -67,7 +68,7 @@ describe.skipIf(reason !== undefined)(`the image${reason ? ` (${reason})` : ''}`
     podman(
       'exec',
       container,
-      ...commandsOf('The first command')[0]!
+      ...pageCommands({ page: 'compose.md', heading: 'The first command', prompt: '$' })[0]!
         .replace(/^.* server berth/, 'berth')
         .split(' '),
     );
@@ -118,13 +119,6 @@ describe.skipIf(reason !== undefined)(`the image${reason ? ` (${reason})` : ''}`
     for (const other of [2, 3]) await expect.poll(() => asked(other, 'size ls')).toMatch(/^small /m);
   });
 });
-
-/** The commands below a heading of docs/compose.md. */
-function commandsOf(heading: string): readonly string[] {
-  const page = readFileSync(join(project, 'docs/compose.md'), 'utf8');
-  const part = page.split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? '';
-  return [...part.matchAll(/^\$ (.+)$/gm)].map(([, command = '']) => command);
-}
 
 const passwords = {
   POSTGRES_PASSWORD: 'of1postgres',

@@ -59,7 +59,7 @@ export class HostCredentials {
     this.#wake?.abort();
   }
 
-  /** A server asks for it: the authority of the fleet is being replaced. */
+  /** A server requested it: the authority of the fleet is being replaced. */
   renewNow(): void {
     this.refused();
   }

@@ -45,7 +45,7 @@ export async function joinFleet(
       { field: 'serverUrl' },
     );
   const pending = { serverUrl, hostName, key: known?.key ?? (await makeKey()) };
-  // Before it is sent: what the server answers is for this key.
+  // Before the request: the server's answer is for this key.
   if (!isJoined(known)) await writeIdentity(dataDirectory, pending);
   const authorities = await authoritiesOf(options);
   const trust = authorities === undefined ? {} : { ca: authorities };

@@ -1,5 +1,5 @@
-// By what other hosts know this agent when a guest moves between them: a key and a certificate that vouches for itself, made once in the data
-// directory. The control plane tells each side the fingerprint of the other, so that no authority is needed; the key never leaves this host.
+// The identity of this agent in moves between hosts: a key and a self-signed certificate, created once in the data directory. The control plane
+// sends each side the fingerprint of the other, so no authority is needed. The key never leaves this host.
 
 import 'reflect-metadata'; // the package below needs it
 import { X509Certificate } from 'node:crypto';
@@ -11,11 +11,11 @@ import { writeWhole } from '../host/write-whole.ts';
 import type { MoveIdentity } from '../migration/direct/contract.ts';
 
 const p256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
-/** Peers compare the fingerprint, never the dates: a clock that is wrong prevents no move. */
+/** Peers compare fingerprints, never dates: a wrong clock cannot prevent a move. */
 const notBefore = new Date(Date.UTC(2020, 0));
 const notAfter = new Date(Date.UTC(2120, 0));
 
-/** Made again where the file is damaged: moves under way then continue through the control plane. */
+/** Creates a new identity when the file is damaged: running moves then continue through the control plane. */
 export async function moveIdentity(dataDirectory: string): Promise<MoveIdentity> {
   const path = join(dataDirectory, 'moves.json');
   const known = identityIn(await readFile(path, 'utf8').catch(() => ''));

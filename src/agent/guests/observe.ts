@@ -45,7 +45,7 @@ export function observed(entry: LedgerEntry, seen: Seen | undefined, given: stri
   return { incarnation: seen.guest.incarnation, state, otherVolumes, otherSize };
 }
 
-/** An order that is older than the one to send it says nothing about the end of the move. */
+/** An assignment older than the order to send the guest says nothing about the end of the move. */
 function isMoveOver({ migration, revision }: Assignment, handedOver: NonNullable<Guest['handedOver']>): boolean {
   return migration?.id !== handedOver.id && revision > handedOver.revision;
 }

@@ -25,9 +25,9 @@
 //   `set-volumes`. A guest that ended lets go of volumes too; of what is only kept nothing is taken, and of a damaged guest nothing is known.
 // - A guest that runs and is dead, as its checks say, is stopped where it is to run; then it counts as failed.
 // - A guest that is to be resized is stopped where it is to run, then resized, then started. A suspended one keeps its memory until it is to run.
-// - An incoming guest that is suspended has arrived live: that is told again.
-// - A guest that was handed over to another host stands still while its move is under way. When the move has come to nothing, it is taken back
-//   before anything else: `take-back`.
+// - A suspended incoming guest has arrived in a live move: this is reported again.
+// - A guest that was handed over in a live move is paused until the move ends. If the move failed, the guest is resumed before anything else:
+//   `take-back`.
 // - A guest without an assignment is never touched, only reported: an empty ledger destroys nothing.
 
 import type { Assignment, GuestState } from '../../api/agent-protocol.ts';
@@ -46,7 +46,7 @@ export type Action =
   | 'set-volumes'
   /** It is here and stopped, with other amounts than it is to have. */
   | 'resize'
-  /** It stands still for a move that has come to nothing. */
+  /** It is paused for a live move that has failed. */
   | 'take-back'
   /** Nothing runs, as wanted, and there is nothing to stop. */
   | 'report-stopped'
@@ -64,7 +64,7 @@ export interface Observed {
   readonly otherVolumes?: boolean;
   /** It is to be resized, which needs a stop. */
   readonly otherSize?: boolean;
-  /** It stands still for a live move: `over` when that has come to nothing. */
+  /** It is paused for a live move; `over`: the move has failed. */
   readonly handedOver?: 'under-way' | 'over';
   /** It runs, and its checks say that it is to be ended. */
   readonly dead?: boolean;

@@ -42,7 +42,7 @@ function statusWithoutRun(parts: GuestParts, entry: LedgerEntry): ReportedStatus
   if (damaged !== undefined) return statusOfGuest(damaged);
   if (entry.assignment.want === 'incoming') return incomingStatus(parts, entry);
   const guest = guests.find((each) => each.incarnation === incarnation);
-  // For the moment of the move it stays as it was reported.
+  // While it is paused for the move, the last report stays.
   if (guest?.handedOver !== undefined && isUp(guest) && entry.assignment.migration !== undefined) return undefined;
   if (guest?.state === 'suspended' && parts.moves.standsStill(instanceId)) return undefined;
   if (entry.failure !== undefined && !isUp(guest)) return failedStatus(guest, entry.failure, entry.assignment);

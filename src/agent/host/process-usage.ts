@@ -1,8 +1,8 @@
-// What a process of this host uses, and the traffic of a network interface, as the kernel counts them. Only looks.
+// The usage of a process and the traffic of a network interface, as the kernel counts them. Changes nothing.
 
 import { readFile } from 'node:fs/promises';
 
-/** USER_HZ: what /proc counts processor time in, 100 a second on every Linux that Node runs on. */
+/** /proc counts CPU time in ticks of USER_HZ: 100 per second on every Linux that Node supports. */
 const msPerTick = 10;
 
 /** Undefined: there is no such process. */
@@ -14,14 +14,14 @@ export async function processUsage(pid: number): Promise<{ cpuMs: number; memory
     ]);
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the name may hold anything; fields 3 on follow it
     const ticks = Number(fields[11]) + Number(fields[12]);
-    const residentKiB = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0); // a process that ends has none
+    const residentKiB = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0); // absent while a process ends
     return { cpuMs: ticks * msPerTick, memoryBytes: residentKiB * 1024 };
   } catch {
     return undefined; // it has ended
   }
 }
 
-/** Of a guest behind a tap: what the host receives from the tap, the guest has sent. */
+/** Traffic of a guest behind a tap: bytes that the host receives from the tap are bytes that the guest sent. */
 export async function tapTraffic(
   tap: string,
 ): Promise<{ networkReceivedBytes: number; networkSentBytes: number } | undefined> {

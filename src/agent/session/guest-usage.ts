@@ -1,4 +1,4 @@
-// What the guests of this host use, of all drivers that can measure it.
+// The usage of the guests of this host, from all drivers that can measure it.
 
 import { type GuestUsageReport, measuredGuestsMax } from '../../api/guests/guest-usage.ts';
 import type { AgentParts } from './agent-parts.ts';

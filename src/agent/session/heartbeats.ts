@@ -117,7 +117,7 @@ export class Heartbeats {
     this.#looking = undefined;
   }
 
-  /** Waits for nothing: what is not measured in time goes with the next heartbeat. */
+  /** Does not wait: a measurement that is not ready goes with the next heartbeat. */
   #measure(): void {
     if (!this.#state.session.takesUsage || this.#measuring) return;
     this.#measuring = guestUsage(this.#parts)
@@ -149,7 +149,7 @@ export class Heartbeats {
     const { epoch, heartbeatMs } = this.#state.session;
     const before = this.#acknowledged;
     const usage = this.#usage;
-    this.#usage = undefined; // one that is lost is not repeated: the next says more
+    this.#usage = undefined; // a lost one is not repeated: the next one replaces it
     const heartbeat: Heartbeat = {
       epoch,
       ...(equalJson(now.drivers, before.drivers) ? {} : { drivers: now.drivers }),

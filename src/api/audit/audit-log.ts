@@ -17,7 +17,7 @@ export const AuditRecord = Type.Object(
     time: Type.String(),
     server: Type.String(),
     request: Type.Optional(Type.String({ description: 'id of the request' })),
-    trace: Type.Optional(Type.String({ description: 'id of the trace that the request is part of: 32 hex digits' })),
+    trace: Type.Optional(Type.String({ description: 'id of the trace of the request: 32 hexadecimal digits' })),
     who: Type.Optional(Type.String({ description: '`admin`, `token/ci`, `host/h1`; absent: no valid credential' })),
     tokenId: Type.Optional(Type.String()),
     user: Type.Optional(Type.String({ description: '`provider/subject` of the login that the token is from' })),

@@ -143,7 +143,7 @@ export function errorOf(status: number, text: string): ApiError {
   const message =
     typeof error['message'] === 'string' ? error['message'] : `the server answered ${status}: ${text.slice(0, 200)}`;
   const ours = isRecord(body) && isRecord(body['error']);
-  // What the log of the server has more about.
+  // The server's log has the details under this id.
   const trace = code === 'Internal' && typeof error['traceId'] === 'string' ? ` (trace ${error['traceId']})` : '';
   return new ApiError(code, `${message}${trace}`, {
     ...(ours ? {} : { cause: new Error(`${status}, and not by a server of Berth`) }),

@@ -68,10 +68,10 @@ export interface ListQuery {
   readonly subject?: string;
   readonly limit?: number;
   readonly continue?: string;
-  /** A part of the list by position, and how many there are in all, instead of `continue`. */
+  /** Reads by position instead of by `continue`: skips this many, and returns the `total`. */
   readonly offset?: number;
   readonly order?: 'name' | 'newest';
-  /** What people type into a filter: see docs/api.md. */
+  /** The filter of the dashboard: docs/api.md. */
   readonly words?: string;
 }
 
@@ -97,7 +97,7 @@ export type WatchedChange<T> =
     }
   | { readonly type: 'bookmark'; readonly revision: number };
 
-/** Of a watch of several kinds. `refused`: the caller may not watch this kind; the others go on. */
+/** A line of a watch of several kinds. `refused`: the caller may not watch this kind; the others continue. */
 export type KindsChange =
   | { readonly type: 'put'; readonly revision: number; readonly resource: ResourceByKind[Kind] }
   | {
@@ -272,11 +272,11 @@ function placementCalls(json: Json) {
     cancelMigration: (name: string, query: { project?: string } = {}): Promise<Migration> =>
       json(`${pathOf('instance', name)}/migration`, { method: 'DELETE', query }),
 
-    /** What a guest uses of its host now. Throws `NotFound` when it is not measured. */
+    /** Current usage of a guest. Throws `NotFound` when the guest is not measured. */
     instanceUsage: (name: string, query: { project?: string } = {}): Promise<InstanceUsage> =>
       json(`${pathOf('instance', name)}/usage`, { query }),
 
-    /** Of all guests that are measured, the one with the most processors in use first. */
+    /** Usage of all measured guests, the highest CPU usage first. */
     allInstanceUsage: (query: { project?: string; limit?: number } = {}): Promise<InstanceUsageList> =>
       json('/v1/usage/instances', { query }),
 
@@ -467,7 +467,7 @@ function fleetCalls(json: Json) {
     fleetMap: (query: { labels?: string; maxAgeMs?: number } = {}): Promise<FleetMap> =>
       json('/v1/fleet-map', { query }),
 
-    /** What the instances of each project claim together; of those that the caller may see. */
+    /** Totals of the instances of each project that the caller may see. */
     projectTotals: (query: { project?: string } = {}): Promise<{ readonly items: readonly ProjectTotal[] }> =>
       json('/v1/project-totals', { query }),
 

@@ -1,4 +1,4 @@
-// Guest usage: the processor time, memory, disk and network traffic of guests, as the agents of their hosts measure it. Kept in memory only.
+// Guest usage: CPU time, memory, disk and network traffic of guests, measured by the agents of their hosts. Kept in memory only.
 
 import { type Static, Type } from 'typebox';
 
@@ -8,7 +8,9 @@ const amount = (description: string) => Type.Integer({ minimum: 0, maximum: Numb
 
 /** Counters begin at 0 with each start of a guest. What a driver cannot measure is absent. */
 const counters = {
-  cpuMs: amount('processor time since the guest was started, in milliseconds; of a virtual machine with what runs it'),
+  cpuMs: amount(
+    'CPU time since the start of the guest, in milliseconds; of a virtual machine including its hypervisor process',
+  ),
   memoryBytes: amount("what it holds of its host's memory now"),
   diskReadBytes: Type.Optional(amount('read from its disks and volumes')),
   diskWrittenBytes: Type.Optional(amount('written to its disks and volumes')),
@@ -19,7 +21,7 @@ const counters = {
 export const GuestCounters = Type.Object(counters, closed);
 export type GuestCounters = Readonly<Static<typeof GuestCounters>>;
 
-/** Guests in one heartbeat; those beyond are not measured. */
+/** Guests in one heartbeat; further ones are not measured. */
 export const measuredGuestsMax = 1024;
 
 export const GuestUsageReport = Type.Object(
@@ -47,7 +49,7 @@ export const InstanceUsage = Type.Object(
     cpus: Type.Optional(
       Type.Number({
         minimum: 0,
-        description: 'processors in use on average since the measurement before; absent after the first',
+        description: 'average number of CPUs in use since the previous measurement; absent after the first',
       }),
     ),
     ...counters,
@@ -57,7 +59,7 @@ export const InstanceUsage = Type.Object(
 export type InstanceUsage = Readonly<Static<typeof InstanceUsage>>;
 
 export const InstanceUsageList = Type.Object(
-  { items: Type.Array(InstanceUsage, { description: 'the one with the most processors in use first' }) },
+  { items: Type.Array(InstanceUsage, { description: 'the highest CPU usage first' }) },
   closed,
 );
 export type InstanceUsageList = Readonly<Static<typeof InstanceUsageList>>;

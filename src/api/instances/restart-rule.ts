@@ -2,9 +2,9 @@
 
 import { type Instance, isToBeOn } from '../resources/instance.ts';
 
-/** Reason of an instance that has failed for good with its host, because its owner asked for that: its guest may still run. */
+/** Reason of an instance that has failed permanently with its host (`onHostLoss: fail`): its guest may still run. */
 export const hostDown = 'HostDown';
-/** The same once its guest has ended: its owner may start it again. */
+/** The same after its guest has ended: its owner may start it again. */
 export const failedWithHost = 'FailedWithHost';
 
 /** The end of its guest is no reason to wait for a person. It may be held back by other things, as the fate of its host. */
@@ -16,7 +16,7 @@ export function isToRestart({ metadata, spec, status }: Instance): boolean {
   return ended && isToBeOn(spec) && metadata.deletionRequestedAtMs === undefined && status.restarts?.exhausted !== true;
 }
 
-/** It has failed for good, whatever its guest does now. */
+/** It has failed permanently, whatever its guest does now. */
 export function hasFailedWithHost({ conditions }: Instance['status']): boolean {
   const reason = conditions.find(({ type }) => type === 'Running')?.reason;
   return reason === hostDown || reason === failedWithHost;

@@ -1,5 +1,5 @@
-// The fleet as columns: one array for each field, one entry in it for each host. For pages that show all hosts at once: a tenth of the
-// bytes that the hosts themselves have.
+// The fleet in columns: one array per field, with one entry per host. For pages that show all hosts at once: a tenth of the size of the
+// host resources.
 
 import { type Static, Type } from 'typebox';
 import { HostStateName } from '../resources/host-state.ts';
@@ -9,15 +9,15 @@ const column = (description: string) => Type.Array(Type.Integer(), { description
 
 export const FleetMap = Type.Object(
   {
-    revision: Type.Integer({ description: 'a watch of hosts from here misses nothing' }),
+    revision: Type.Integer({ description: 'start a watch of hosts from here to miss no change' }),
     epoch: Type.Optional(Type.String()),
     names: Type.Array(Type.String()),
     pools: Type.Array(Type.String()),
     states: Type.Array(HostStateName),
     labels: Type.Record(Type.String(), Type.Array(Type.Union([Type.String(), Type.Null()])), {
-      description: 'by the label asked for; null: the host does not have it',
+      description: 'values by requested label; null: the host does not have the label',
     }),
-    consumers: column('instances and tasks with allocations there'),
+    consumers: column('number of instances and tasks with allocations on the host'),
     classes: Type.Record(
       Type.String(),
       Type.Object(

@@ -1,4 +1,4 @@
-// The filter of a list, as people type it: words that must all fit. `web` is a part of the name; `project=a`, `host=h1`, `image=i`,
+// The filter of a list, as people type it: all terms must match. `web` is a part of the name; `project=a`, `host=h1`, `image=i`,
 // `subject=web-1` (of events), `state=Running` and `tier=db` are exact, `tier!=db` its opposite.
 
 import { hostStateName } from '../resources/host-state.ts';
@@ -32,7 +32,7 @@ export function fits(resource: AnyResource, words: Words): boolean {
   );
 }
 
-/** A field that the resource does not have is a label. Of an event, `subject` is the name or the id of what it is about. */
+/** A key that is no field of the resource is a label. The `subject` of an event is the name or the id of the object. */
 function fieldOf(resource: AnyResource, key: string, value: string): unknown {
   const { metadata, spec, status } = resource;
   const own: Readonly<Record<string, unknown>> = { ...status, ...spec };

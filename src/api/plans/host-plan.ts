@@ -65,6 +65,22 @@ export const PlannedGuest = Type.Object(
 );
 export type PlannedGuest = Static<typeof PlannedGuest>;
 
+const actionTexts: Readonly<Record<PlannedGuest['action'], string>> = {
+  replace: 'replaced',
+  move: 'moved cold',
+  ends: 'ends itself',
+  stop: 'stopped',
+  restart: 'starts again',
+  fails: 'lost',
+  rests: 'at rest',
+  stays: 'cannot move',
+};
+
+/** The action as the command line and the dashboard show it (docs/drain.md). */
+export function guestActionText({ action, reasons }: Pick<PlannedGuest, 'action' | 'reasons'>): string {
+  return action === 'move' && reasons.some(({ code }) => code === 'Live') ? 'moved live' : actionTexts[action];
+}
+
 /** Whether all instances would fit elsewhere after the loss of any one host. */
 export const Survival = Type.Object(
   {

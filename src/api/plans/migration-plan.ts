@@ -8,7 +8,7 @@ const closed = { additionalProperties: false } as const;
 
 export const MigrateOptions = Type.Object(
   {
-    live: Type.Optional(Type.Boolean({ description: 'while it runs; default: it is stopped' })),
+    live: Type.Optional(Type.Boolean({ description: 'move the guest while it runs; default: stop it first' })),
     to: Type.Optional(Type.String({ minLength: 1, maxLength: 63, description: 'default: the best host' })),
     bytesPerSecondMax: Type.Optional(
       Type.Integer({ ...bandwidthBounds, description: 'for copying; default: no limit' }),
@@ -24,10 +24,10 @@ export const MigrationPlan = Type.Object(
     instanceId: Type.String(),
     project: Type.String(),
     kind: Type.Enum([...moveKinds], {
-      description: 'cold: it is stopped while its files are copied; live: it runs on meanwhile',
+      description: 'cold: the guest is stopped while its files are copied; live: the guest keeps running',
     }),
     way: Type.Enum([...moveWays], {
-      description: 'direct: the bytes go from host to host; relayed: through the control plane',
+      description: 'direct: from host to host; relayed: through the control plane',
     }),
     from: Type.Optional(Type.String({ description: 'the host where it is' })),
     to: Type.Optional(Type.String({ description: 'absent: no host takes it' })),

@@ -76,14 +76,14 @@ export type HostSpec = Static<typeof HostSpec>;
 const driverOffers = [...attemptKinds, 'mounts', 'migration', 'resize', 'filesystems'] as const;
 export type DriverOffer = (typeof driverOffers)[number];
 
-/** What decides whether a guest can move here while it runs: equal words on both hosts. */
+/** A live move needs equal values on both hosts. */
 export const LiveKind = Type.Object(
   {
-    machine: Type.String({ maxLength: 128, description: 'the type and version of its machines' }),
-    cpu: Type.String({ maxLength: 128, description: 'the processor that its guests see' }),
+    machine: Type.String({ maxLength: 128, description: 'machine type and version' }),
+    cpu: Type.String({ maxLength: 128, description: 'CPU model that guests see' }),
     network: Type.String({
       maxLength: 32,
-      description: 'what its guests are connected to: they keep their address on a bridge only',
+      description: 'network of the guests: they keep their addresses only on a bridge',
     }),
   },
   closed,
@@ -104,9 +104,7 @@ export const HostDriver = Type.Object(
           'its guests can run the program of a job; default: they cannot, as with agents of earlier versions',
       }),
     ),
-    live: Type.Optional(
-      Type.Unsafe<LiveKind>({ ...LiveKind, description: 'its guests can move while they run; default: they cannot' }),
-    ),
+    live: Type.Optional(Type.Unsafe<LiveKind>({ ...LiveKind, description: 'present when its guests can move live' })),
     offers: Type.Optional(
       Type.Array(Type.Enum([...driverOffers]), {
         maxItems: 16,
@@ -174,9 +172,9 @@ export const HostStatus = Type.Object(
     bootId: Type.Optional(Type.String()),
     address: Type.Optional(Type.String({ description: 'where the machine can be reached, as its agent says' })),
     moveKey: Type.Optional(
-      Type.String({ description: 'fingerprint of the certificate by which other hosts know it in moves' }),
+      Type.String({ description: 'fingerprint of its certificate for moves, which other hosts verify' }),
     ),
-    takesMoves: Type.Optional(Type.Boolean({ description: 'other hosts can connect to it in moves' })),
+    takesMoves: Type.Optional(Type.Boolean({ description: 'other hosts can connect to it for moves' })),
     leaseMs: Type.Optional(
       Type.Integer({ description: 'how long its guests may run on without an answer, if they asked' }),
     ),
@@ -189,7 +187,7 @@ export const HostStatus = Type.Object(
     capacity: Type.Optional(Amounts),
     /** Reserved by the agent for the host itself, unless the spec sets another value. */
     reserved: Type.Optional(Amounts),
-    /** Classes of `capacity` and of parts that the agent measured: hosts on one machine divide them. Absent: none. */
+    /** Classes of `capacity` and of parts that the agent measured, which hosts on one machine divide. Absent: none. */
     measured: Type.Optional(Type.Array(ResourceClass)),
     diskId: Type.Optional(Type.String({ description: 'the file system that DISK_GB is of' })),
     /** As reported by the agent: properties of the machine, and its parts with inventories of their own. */
@@ -210,7 +208,7 @@ export const HostStatus = Type.Object(
     credential: Type.Optional(
       Type.Enum(['certificate', 'host-token'], {
         description:
-          'what its agent registered with; host-token: it never expires, and "berth agent join" replaces it. Absent where servers speak plain HTTP',
+          'how its agent authenticates; host-token: never expires; "berth agent join" replaces it with a certificate. Absent when the servers use plain HTTP',
       }),
     ),
     registeredAtMs: Type.Optional(Type.Integer()),

@@ -8,7 +8,7 @@ const closed = { additionalProperties: false } as const;
 /** 1 KiB/s to 1 TiB/s. */
 export const bandwidthBounds = { minimum: 1024, maximum: 2 ** 40 } as const;
 
-/** cold: the guest is stopped while its files are copied. live: it runs on, and stands still for a moment when its memory has arrived. */
+/** cold: the guest is stopped while its files are copied. live: it keeps running, and is paused for a moment at the end. */
 export const moveKinds = ['cold', 'live'] as const;
 
 /**
@@ -30,7 +30,7 @@ export type MoveAddress = Static<typeof MoveAddress>;
 /** SHA-256 of a certificate, as `AB:CD:...`. */
 export const Fingerprint = Type.String({ pattern: '^[0-9A-F]{2}(:[0-9A-F]{2}){31}$' });
 
-/** The way of the bytes: from host to host, or through the control plane. */
+/** Transport of the data: from host to host, or through the control plane. */
 export const moveWays = ['direct', 'relayed'] as const;
 export type MoveWay = (typeof moveWays)[number];
 
@@ -42,10 +42,10 @@ export const IncomingSeen = Type.Object(
     bytes: Type.Integer({ minimum: 0, description: 'copied and checked' }),
     ofBytes: Type.Optional(Type.Integer({ minimum: 0 })),
     message: Type.Optional(Type.String({ maxLength: 1024 })),
-    at: Type.Optional(
-      Type.Unsafe<MoveAddress>({ ...MoveAddress, description: 'where it listens for the host that the guest leaves' }),
+    at: Type.Optional(Type.Unsafe<MoveAddress>({ ...MoveAddress, description: 'where it listens for the source' })),
+    way: Type.Optional(
+      Type.Enum([...moveWays], { description: 'transport: from host to host, or through the control plane' }),
     ),
-    way: Type.Optional(Type.Enum([...moveWays], { description: 'of the bytes' })),
   },
   closed,
 );
@@ -76,7 +76,10 @@ export const Migration = Type.Object(
     direct: Type.Optional(
       Type.Object(
         { from: Fingerprint, to: Fingerprint },
-        { ...closed, description: 'both hosts can connect to each other; by these certificates. Absent: they cannot' },
+        {
+          ...closed,
+          description: 'fingerprints of the certificates of both hosts, when they can connect to each other',
+        },
       ),
     ),
     way: Type.Optional(Type.Enum([...moveWays], { description: 'the way that its bytes went' })),

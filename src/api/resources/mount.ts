@@ -1,4 +1,4 @@
-// Mounts: what containers see besides their image: folders and files of a host, which a pool allows, and volumes of their instance.
+// Mounts: folders and files of the host that the pool allows, and volumes of the instance, inside of containers.
 
 import { type Static, Type } from 'typebox';
 import { Name } from './metadata.ts';
@@ -15,7 +15,9 @@ export const Mount = Type.Object(
     hostPath: Type.Optional(
       Type.String({ ...PlainPath, description: 'a folder or a file of the host, which its pool allows' }),
     ),
-    volume: Type.Optional(Type.String({ ...Name, description: 'or a volume of the instance, with a file system' })),
+    volume: Type.Optional(
+      Type.String({ ...Name, description: 'a volume of the instance with format filesystem, instead of hostPath' }),
+    ),
     path: Type.String({ ...PlainPath, description: 'where the container sees it' }),
     readOnly: Type.Optional(Type.Boolean({ description: 'default: false' })),
   },

@@ -21,7 +21,9 @@ export const auditLogRoutes = {
       ),
       who: Type.Optional(Type.String({ description: '`ci`, `token/ci`, the id of a token, or a login' })),
       object: Type.Optional(Type.String({ description: 'name or id of an object' })),
-      trace: Type.Optional(Type.String({ description: 'id of a trace, as errors have it in `traceId`' })),
+      trace: Type.Optional(
+        Type.String({ pattern: '^[0-9a-f]{32}$', description: '32 hexadecimal digits: the `traceId` of an error' }),
+      ),
       limit: Type.Integer({ minimum: 1, maximum: 5000, default: 500, description: 'at most this many' }),
       continue: queryParameters.continue,
     },

@@ -74,7 +74,7 @@ export const capacityRoutes = {
     method: 'GET',
     path: '/v1/project-totals',
     access: needs('instance', 'read', 'read-placement'),
-    summary: 'Show what the instances of each project claim together',
+    summary: 'Show the totals that the instances of each project claim',
     query: { project: queryParameters.ofProject },
     answers: { 200: json(Type.Object({ items: Type.Array(ProjectTotal) })) },
   }),

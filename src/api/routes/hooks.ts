@@ -1,7 +1,7 @@
 // The route on which forges deliver webhooks. It needs no token: the body is signed with the secret of its hook.
 
 import { Type } from 'typebox';
-import { anyObject, json, route } from './route.ts';
+import { anyObject, json, openBodyErrors, route } from './route.ts';
 
 const Delivered = Type.Object({
   jobs: Type.Array(Type.String({ description: 'name of a job' })),
@@ -26,16 +26,6 @@ export const hookRoutes = {
       202: json(Delivered, 'the jobs are created'),
       204: { description: 'an event of a kind that never becomes a job' },
     },
-    errors: [
-      'InvalidRequest',
-      'Unauthenticated',
-      'QuotaExceeded',
-      'NotFound',
-      'PayloadTooLarge',
-      'UnsupportedMediaType',
-      'TooManyRequests',
-      'Unavailable',
-      'StoreFull',
-    ],
+    errors: [...openBodyErrors, 'Unauthenticated', 'QuotaExceeded', 'NotFound', 'StoreFull'],
   }),
 } as const;

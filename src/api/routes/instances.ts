@@ -123,7 +123,7 @@ export const instanceRoutes = {
     method: 'GET',
     path: '/v1/instances/:name/usage',
     access: needs('instance', 'read'),
-    summary: 'Show what its guest uses of processors, memory, disks and network now',
+    summary: 'Show the current CPU, memory, disk and network usage of its guest',
     query: { project },
     answers: { 200: json(InstanceUsage) },
     errors: ['NotFound'],
@@ -134,7 +134,7 @@ export const instanceRoutes = {
     method: 'GET',
     path: '/v1/usage/instances',
     access: needs('instance', 'read'),
-    summary: 'Show the same of all guests that are measured, the one with the most processors in use first',
+    summary: 'Show the usage of all measured guests, the highest CPU usage first',
     query: {
       project: queryParameters.ofProject,
       limit: Type.Integer({ minimum: 1, maximum: 100_000, default: 1_000, description: 'at most this many' }),

@@ -1,7 +1,7 @@
 // Routes for logins. They need no token: an ID token of a configured provider or CI system is exchanged for one.
 
 import { type Static, Type } from 'typebox';
-import { json, route } from './route.ts';
+import { json, openBodyErrors, route } from './route.ts';
 
 const closed = { additionalProperties: false } as const;
 const text = (charactersMax: number, description: string) =>
@@ -15,7 +15,7 @@ const LoginProvider = Type.Object(
     scopes: Type.Array(Type.String()),
     deviceCode: Type.Boolean({ description: 'logins by a code on another device are allowed' }),
     exchange: Type.Enum(['client', 'server'], {
-      description: 'who gets the ID token for a code; server: the client has a secret, and takes the code',
+      description: 'who exchanges a code for the ID token; server: the client has a secret, and accepts the code',
     }),
   },
   closed,
@@ -55,21 +55,12 @@ const ownPath = Type.String({
   pattern: '^/ui(/[A-Za-z0-9._~%?&=:@+,-]+)*/?$',
   maxLength: 256,
   default: '/ui/',
-  description: 'the page of the dashboard that is shown afterwards',
+  description: 'a path below /ui/: the page of the dashboard to show after the login',
 });
 
-/** Of a route that ends a login. */
-const loginErrors = [
-  'InvalidRequest',
-  'Unauthenticated',
-  'Forbidden',
-  'NotFound',
-  'PayloadTooLarge',
-  'UnsupportedMediaType',
-  'TooManyRequests',
-  'Unavailable',
-  'StoreFull',
-] as const;
+const beginErrors = [...openBodyErrors, 'Forbidden', 'NotFound'] as const;
+/** The login also creates a token or a session. */
+const finishErrors = [...beginErrors, 'Unauthenticated', 'StoreFull'] as const;
 
 /** A login in a browser that ends with a session: docs/login.md. */
 export const browserLoginRoutes = {
@@ -80,20 +71,13 @@ export const browserLoginRoutes = {
     path: '/v1/session/login',
     access: 'open',
     audit: 'no',
-    summary: 'Begin a login by a provider in this browser: where it goes, and a cookie that binds the login to it',
+    summary:
+      'Begin a login with a provider in this browser: returns the URL, and sets a cookie that binds the login to the browser',
     query: {},
     body: Type.Object({ provider: text(63, 'its name'), returnTo: ownPath }, closed),
     bodyBytesMax: 4_096,
     answers: { 200: json(Type.Object({ url: Type.String({ description: 'of the provider' }) }, closed)) },
-    errors: [
-      'InvalidRequest',
-      'Forbidden',
-      'NotFound',
-      'PayloadTooLarge',
-      'UnsupportedMediaType',
-      'TooManyRequests',
-      'Unavailable',
-    ],
+    errors: beginErrors,
   }),
   finish: route({
     id: 'finishBrowserLogin',
@@ -101,19 +85,19 @@ export const browserLoginRoutes = {
     method: 'POST',
     path: '/v1/session/login/finish',
     access: 'open',
-    summary: 'End a login of this browser by the code of the provider: the cookie of a session',
+    summary: 'Finish a login of this browser with the code of the provider: sets the cookie of a session',
     query: {},
     body: Type.Object(
       {
         code: text(4_096, 'as the provider sent it to the callback'),
         state: text(256, 'as the provider sent it back'),
-        iss: Type.Optional(text(2_048, 'who the provider says it is (RFC 9207)')),
+        iss: Type.Optional(text(2_048, 'issuer, as the provider sent it (RFC 9207)')),
       },
       closed,
     ),
     bodyBytesMax: 16_384,
     answers: { 200: json(Type.Object({ expiresAtMs: Type.Integer(), returnTo: ownPath }, closed)) },
-    errors: loginErrors,
+    errors: finishErrors,
   }),
 } as const;
 
@@ -145,6 +129,6 @@ export const loginRoutes = {
     bodyDescription: 'idToken or code',
     bodyBytesMax: 32_768,
     answers: { 200: json(LoggedIn) },
-    errors: loginErrors,
+    errors: finishErrors,
   }),
 } as const;

@@ -41,10 +41,10 @@ export const queryParameters = {
     Type.Integer({
       minimum: 0,
       maximum: 2 ** 31,
-      description: 'skip this many, instead of `continue`; answers `total`',
+      description: 'skip this many, instead of `continue`; the answer has the `total`',
     }),
   ),
-  order: Type.Enum(['name', 'newest'], { default: 'name', description: '`newest` needs `offset`' }),
+  order: Type.Enum(['name', 'newest'], { default: 'name', description: '`newest` requires `offset`' }),
   words: Type.Optional(
     Type.String({
       maxLength: 4096,

@@ -86,7 +86,7 @@ function schemasOf(definition: ResourceDefinition): ResourceSchemas {
       revision: Type.Integer({ description: 'a watch from here misses nothing' }),
       epoch: Type.Optional(Type.String({ description: 'of the store; revisions of two epochs cannot be compared' })),
       continue: Type.Optional(Type.String({ description: 'for the next page; absent on the last' })),
-      total: Type.Optional(Type.Integer({ description: 'with `offset`: how many there are that fit' })),
+      total: Type.Optional(Type.Integer({ description: 'with `offset`: the number of resources that match' })),
     }),
     change: Type.Object({
       type: Type.Enum(['put', 'delete', 'bookmark']),

@@ -106,5 +106,14 @@ export function json<S extends TSchema>(schema: S, description = 'done') {
   return { description, json: schema } as const;
 }
 
+/** Errors of a route that needs no token and reads a JSON body. */
+export const openBodyErrors = [
+  'InvalidRequest',
+  'PayloadTooLarge',
+  'UnsupportedMediaType',
+  'TooManyRequests',
+  'Unavailable',
+] as const;
+
 /** Any JSON object. */
 export const anyObject = Type.Object({});

@@ -1,7 +1,7 @@
 // Routes of a browser's session: a cookie stands for the token that began it. A page never keeps the token itself.
 
 import { Type } from 'typebox';
-import { json, route } from './route.ts';
+import { json, openBodyErrors, route } from './route.ts';
 
 const closed = { additionalProperties: false } as const;
 const tag = 'access';
@@ -66,13 +66,6 @@ export const sessionRoutes = {
     body: Type.Object({ link: Type.String({ minLength: 1, maxLength: 1024 }) }, closed),
     bodyBytesMax: 4_096,
     answers: { 200: json(Session) },
-    errors: [
-      'Unauthenticated',
-      'PayloadTooLarge',
-      'UnsupportedMediaType',
-      'TooManyRequests',
-      'Unavailable',
-      'StoreFull',
-    ],
+    errors: [...openBodyErrors, 'Unauthenticated', 'StoreFull'],
   }),
 } as const;

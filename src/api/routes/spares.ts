@@ -105,7 +105,7 @@ export const spareRoutes = {
       project,
       force: Type.Boolean({
         default: false,
-        description: 'without asking the provisioner: what it prepared stays, and the room counts as free',
+        description: 'without calling the provisioner: what it prepared stays, and its resources count as free',
       }),
     },
     answers: { 200: json(SpareResult) },

@@ -1,4 +1,4 @@
-// One watch of several kinds: for pages, which have few connections.
+// One watch of several kinds: for browsers, which limit the number of connections.
 
 import { Type } from 'typebox';
 import { resourceDefinitions } from '../resources/index.ts';
@@ -6,7 +6,9 @@ import { queryParameters } from './parameters.ts';
 import { route } from './route.ts';
 
 const Refused = Type.Object({
-  type: Type.Literal('refused', { description: 'first: the caller may not watch this kind; the others go on' }),
+  type: Type.Literal('refused', {
+    description: 'sent first: the caller may not watch this kind; the other kinds continue',
+  }),
   kind: Type.Enum(Object.values(resourceDefinitions).map(({ kind }) => kind)),
   message: Type.String(),
 });
@@ -14,7 +16,7 @@ const Refused = Type.Object({
 const Change = Type.Object({
   type: Type.Enum(['put', 'delete', 'bookmark']),
   revision: Type.Integer(),
-  resource: Type.Optional(Type.Unknown({ description: 'of a deletion: only its kind, name and project' })),
+  resource: Type.Optional(Type.Unknown({ description: 'for a deletion only its kind, name and project' })),
 });
 
 export const watchRoutes = {
@@ -31,7 +33,7 @@ export const watchRoutes = {
       epoch: queryParameters.epoch,
     },
     answers: {
-      200: { description: 'one change per line, those of all kinds in order', lines: Type.Union([Change, Refused]) },
+      200: { description: 'one change per line, all kinds in commit order', lines: Type.Union([Change, Refused]) },
     },
     errors: ['Compacted', 'Forbidden'],
   }),

@@ -1,4 +1,4 @@
-// The certificate authority of the fleet, and how far its rotation is.
+// The certificate authority of the fleet, and the progress of its rotation.
 
 import { type Static, Type } from 'typebox';
 
@@ -9,9 +9,9 @@ export const AuthorityHost = Type.Object(
     host: Type.String(),
     state: Type.Enum(['new', 'old', 'token'], {
       description:
-        'new: uses a certificate of the authority that issues; old: has not yet; token: uses a host token, and no certificate',
+        'new: has a certificate of the issuing authority; old: has one of the old authority; token: uses a host token',
     }),
-    notAfterMs: Type.Optional(Type.Integer({ description: 'until when its certificate is valid' })),
+    notAfterMs: Type.Optional(Type.Integer({ description: 'end of validity of its certificate' })),
   },
   closed,
 );
@@ -25,8 +25,8 @@ export const AuthorityStatus = Type.Object(
           fingerprint: Type.String({ description: 'sha256: and 64 hex digits' }),
           createdAtMs: Type.Integer(),
           notAfterMs: Type.Integer(),
-          servers: Type.Boolean({ description: 'servers show certificates of it' }),
-          hosts: Type.Boolean({ description: 'hosts get certificates of it' }),
+          servers: Type.Boolean({ description: 'issues the certificates of servers' }),
+          hosts: Type.Boolean({ description: 'issues the certificates of hosts' }),
         },
         closed,
       ),
@@ -36,7 +36,7 @@ export const AuthorityStatus = Type.Object(
       Type.Object(
         {
           startedAtMs: Type.Integer(),
-          finishAfterMs: Type.Integer({ description: 'until then the old authority is dropped with `force` only' }),
+          finishAfterMs: Type.Integer({ description: 'earlier, dropping the old authority requires `force`' }),
         },
         closed,
       ),
@@ -55,7 +55,7 @@ export const RotationRequest = Type.Object(
       default: 7 * dayMs,
       minimum: 0,
       maximum: 366 * dayMs,
-      description: 'for how long both authorities are trusted at least, so that every client learns of the new one',
+      description: 'minimum time for which both authorities are trusted, so that clients learn the new one',
     }),
   },
   closed,
@@ -66,14 +66,15 @@ export const FinishRotationRequest = Type.Object(
   {
     force: Type.Boolean({
       default: false,
-      description: 'hosts that have not renewed yet must join again, and clients must pin the new fingerprint',
+      description:
+        'even if hosts have not renewed, or the overlap is not over: these hosts must join again, and clients must pin the new fingerprint',
     }),
   },
   closed,
 );
 export type FinishRotationRequest = Static<typeof FinishRotationRequest>;
 
-/** Of answers: the first 16 hex digits of the fingerprint of each authority, for clients that pin them. */
+/** Header of answers: the first 16 hex digits of the fingerprint of each authority, for clients that pin them. */
 export const authoritiesHeader = 'berth-authorities';
-/** Of answers to a host: `renew`, when it needs a certificate before its own is due for renewal. */
+/** Header of answers to a host: `renew`, when it must renew its certificate before the usual time. */
 export const certificateHeader = 'berth-certificate';

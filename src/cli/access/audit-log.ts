@@ -24,10 +24,10 @@ interface LogFlags {
 export function auditLogCommand(cli: Cli): Command {
   return new Command('log')
     .description('Show who did what, or check that nothing was changed or removed')
-    .option('--since <duration>', 'only what is not older', '1h')
-    .option('--who <name>', 'only of this token, login or host')
-    .option('--object <name>', 'only about this object: its name or id')
-    .option('--trace <id>', 'only of this trace; errors of the API have its id')
+    .option('--since <duration>', 'only lines that are not older', '1h')
+    .option('--who <name>', 'only lines of this token, login or host')
+    .option('--object <name>', 'only lines about this object: its name or id')
+    .option('--trace <id>', 'only lines of this trace: the trace id of an error')
     .option(
       '--verify',
       'compare the files with their hash chain and with the store; the exit code is 7 when they differ',

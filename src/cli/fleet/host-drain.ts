@@ -2,7 +2,14 @@
 
 import { Command } from 'commander';
 import { sleep } from '../../base/clock.ts';
-import type { DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival } from '../../api/plans/host-plan.ts';
+import {
+  type DrainOptions,
+  guestActionText,
+  type HostDrain,
+  type HostPlan,
+  type PlannedGuest,
+  type Survival,
+} from '../../api/plans/host-plan.ts';
 import type { UserClient } from '../../api/client/user-client.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, CommandError, exitCodes, usageError } from '../exit-codes.ts';
@@ -47,7 +54,9 @@ export function drainCommand(cli: Cli): Command {
       if (verbs.length > 1) throw usageError('give only one of --apply, --status and --cancel');
       const options = optionsOf(flags);
       const { client } = await openSession(cli, command);
-      await attempting(`drain host "${host}"`, () => drain(cli, client, { host, flags, options }), advice);
+      const verb = flags.cancel ? 'cancel the drain of' : flags.status ? 'show the drain of' : 'drain';
+      const work = () => drain(cli, client, { host, flags, options });
+      await attempting(`${verb} host "${host}"`, work, verb === 'drain' ? advice : {});
     });
 }
 
@@ -123,11 +132,11 @@ function planLines(plan: HostPlan, colours: Colours, next: string): string[] {
   const what =
     plan.verb === 'drain'
       ? `Plan to drain host ${host}: it is closed first; at most ${plan.options.movesMax} leave at a time.`
-      : `Plan to give up host ${host}: it is removed, with everything that was on it only.`;
+      : `Plan to give up host ${host}: it is removed, with everything that exists only there.`;
   return [
     visible(what),
     '',
-    ...(guests.length === 0 ? ['Nothing is there.'] : tableLines(planColumns, guests, { colours })),
+    ...(guests.length === 0 ? ['The host is empty.'] : tableLines(planColumns, guests, { colours })),
     '',
     `Room left on the other hosts: ${roomText(room)}`,
     survivalText('Now', before),
@@ -140,8 +149,8 @@ function planLines(plan: HostPlan, colours: Colours, next: string): string[] {
 }
 
 function deadlineText({ deadlineMs, atDeadline }: DrainOptions): string {
-  const action = atDeadline === 'stop' ? 'is stopped' : 'stays here, and the host stays closed';
-  return `What still runs after ${age(deadlineMs)} ${action}.`;
+  const action = atDeadline === 'stop' ? 'are stopped' : 'stay here, and the host stays closed';
+  return `Instances that still run after ${age(deadlineMs)} ${action}.`;
 }
 
 function roomText(room: HostPlan['room']): string {
@@ -168,24 +177,12 @@ export const planColumns: readonly Column<PlannedGuest>[] = [
   },
   {
     header: 'ACTION',
-    value: ({ action, reasons }) =>
-      action === 'move' && reasons.some(({ code }) => code === 'Live') ? 'moved live' : actionWords[action],
+    value: guestActionText,
     paint: (cell, { action }, colours) => (action === 'stays' || action === 'fails' ? colours.red(cell) : cell),
   },
   { header: 'TO', value: ({ target }) => target ?? '' },
   { header: 'WHY', value: ({ reasons }) => reasons.map(({ message }) => message).join('; ') },
 ];
-
-const actionWords: Readonly<Record<PlannedGuest['action'], string>> = {
-  replace: 'replaced',
-  move: 'moved cold',
-  ends: 'ends itself',
-  stop: 'stopped',
-  restart: 'starts again',
-  fails: 'lost',
-  rests: 'at rest',
-  stays: 'cannot move',
-};
 
 const drainColumns: readonly Column<PlannedGuest>[] = [
   ...planColumns.slice(0, 2),

@@ -1,4 +1,4 @@
-// What of the audit log is shown, as the address says it. Pure.
+// The filter of the audit log, as the URL states it. Pure.
 
 import type { AuditRecord } from '../../../src/api/audit/audit-log.ts';
 
@@ -32,7 +32,7 @@ export function auditFilterOf(search: URLSearchParams): AuditFilter {
   };
 }
 
-/** Of records that the server has chosen by time, who and object already. */
+/** Filters records that the server has already selected by time, who and object. */
 export function isShown({ face, outcome, verb, kind = '' }: AuditRecord, filter: AuditFilter): boolean {
   return (
     (filter.face === '' || face === filter.face) &&

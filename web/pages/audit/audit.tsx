@@ -1,4 +1,4 @@
-// The audit log of the server that serves the page: who did what, from where, and what came of it. The filters stand in the address.
+// The audit log of the server that serves the page: who did what, from where, and the outcome. The filters are in the URL.
 
 import { Alert, Button, Group, List, Select, Text as Words, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
@@ -148,7 +148,7 @@ async function readAll({ since, who, object }: AuditFilter, signal: AbortSignal)
   return { server: page.server, servers: page.servers, items: kept.reverse(), cut };
 }
 
-/** A field that asks when it is left, or by Enter. */
+/** A field that submits on Enter, or when it loses the focus. */
 function AskedText({
   label,
   value,
@@ -180,7 +180,7 @@ function Others({ servers }: { readonly servers: readonly string[] }): ReactNode
   if (servers.length < 2) return null;
   return (
     <>
-      <Words size="sm">Each server has its own log. These are known:</Words>
+      <Words size="sm">Each server has its own log. Known servers:</Words>
       <List size="sm">
         {servers.map((url) => (
           <List.Item key={url}>

@@ -74,10 +74,10 @@ function planText({
   readonly summary: string;
   readonly counts: { readonly fit: number };
 }): string {
-  return `Then ${counts.fit} hosts would take it. ${summary}`;
+  return `Then ${counts.fit} hosts would fit. ${summary}`;
 }
 
 function trialText({ hosts, hostCount }: NearestChange): string {
   const named = hosts.length > 0 ? `: ${hosts.join(', ')}${hostCount > hosts.length ? ', ...' : ''}` : '';
-  return `The server tried it: then ${hostCount} hosts would take it${named}`;
+  return `Dry run by the server: ${hostCount} hosts would fit${named}`;
 }

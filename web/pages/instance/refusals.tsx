@@ -59,7 +59,7 @@ export function Refusals({ reasons, hosts, total }: RefusalsProps): ReactNode {
 }
 
 function hostsTitle(shown: number, total: number): string {
-  return shown < total ? `${shown} hosts of ${total}, a cell each` : 'A cell each host';
+  return shown < total ? `${shown} of ${total} hosts, one cell each` : 'One cell per host';
 }
 
 function Cells({
@@ -78,7 +78,7 @@ function Cells({
     <div className={classes['cells']} role="img" aria-label={`${reason.reason}: ${named.join(', ')}${more}`}>
       {hosts.map((host) => {
         const refusal = refuses(host);
-        const title = `${visibleText(host.host)}: ${refusal ? visibleText(refusal.message) : 'not refused for this'}`;
+        const title = `${visibleText(host.host)}: ${refusal ? visibleText(refusal.message) : 'not refused for this reason'}`;
         return <span key={host.host} className={classes[refusal ? refusesAs(host) : 'open']} title={title} />;
       })}
     </div>

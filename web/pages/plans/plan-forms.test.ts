@@ -18,7 +18,7 @@ describe('the answers in an address', () => {
     ['drain', 'host=h1&movesMax=x', 'Moves at a time must be an integer of at least 1'],
     ['scale', 'workload=w&replicas=0', undefined],
     ['rebalance', '', undefined],
-    ['resize', 'instance=a', 'one of these is needed: CPUs, Memory, Disk, Size'],
+    ['resize', 'instance=a', 'fill in one of: CPUs, Memory, Disk, Size'],
   ] as const)('of %s "%s" are refused: %s', (verb, query, fault) => {
     expect(faultOf(planForms[verb], asked(verb, query))).toBe(fault);
   });

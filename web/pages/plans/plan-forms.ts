@@ -1,4 +1,4 @@
-// What each plan asks for. The answers stand in the address, and the berth command is made of them. Pure.
+// The form of each plan. The answers are in the URL, and the berth command is built from them. Pure.
 
 import type { Verb, AccessResource } from '../../../src/api/access.ts';
 import { projectFlag } from '../resource/commands.ts';
@@ -27,7 +27,7 @@ export interface PlanForm {
   readonly what: string;
   readonly command: string;
   readonly fields: readonly Field[];
-  /** Names of fields: one of them at least has an answer. */
+  /** Names of fields, of which at least one must have an answer. */
   readonly oneOf?: readonly string[];
   readonly needs: { readonly verb: Verb; readonly resource: AccessResource };
 }
@@ -58,7 +58,7 @@ export const planForms: Readonly<Record<PlanVerb, PlanForm>> = {
       { name: 'deadline', label: 'Deadline', type: 'number', default: 60, unit: 'm', min: 1, flag: '--deadline' },
       {
         name: 'atDeadline',
-        label: 'What still runs then',
+        label: 'Instances that remain then',
         type: 'choice',
         choices: ['leave', 'stop'],
         default: 'leave',
@@ -70,14 +70,14 @@ export const planForms: Readonly<Record<PlanVerb, PlanForm>> = {
   },
   evacuate: {
     title: 'Evacuate',
-    what: 'Give up a host that never returns: it is removed, with everything that was on it only.',
+    what: 'Give up a host that never returns: the host is removed, with everything that exists only there.',
     command: 'berth host evacuate',
     needs: { verb: 'delete', resource: 'host' },
     fields: [host],
   },
   rebalance: {
     title: 'Rebalance',
-    what: 'Empty hosts that are little used, by moving copies of workloads to others.',
+    what: 'Empty lightly used hosts by moving copies of workloads to other hosts.',
     command: 'berth rebalance',
     needs: { verb: 'drain', resource: 'host' },
     fields: [
@@ -102,7 +102,7 @@ export const planForms: Readonly<Record<PlanVerb, PlanForm>> = {
   },
   resize: {
     title: 'Resize',
-    what: 'Give an instance other CPUs, memory or a larger disk. One that runs is stopped, and starts again.',
+    what: 'Change the CPUs, the memory or the disk size of an instance. A running instance is restarted.',
     command: 'berth resize',
     needs: { verb: 'update', resource: 'instance' },
     oneOf: ['cpus', 'memory', 'disk', 'size'],
@@ -117,21 +117,21 @@ export const planForms: Readonly<Record<PlanVerb, PlanForm>> = {
   },
   scale: {
     title: 'Scale',
-    what: 'Change how many copies of a workload are wanted. The copies that go are named.',
+    what: 'Change the number of copies of a workload. The plan lists the copies that are removed.',
     command: 'berth workload scale',
     needs: { verb: 'update', resource: 'workload' },
     fields: [workload, project, { name: 'replicas', label: 'Copies', type: 'number', min: 0, required: true }],
   },
   undo: {
     title: 'Undo',
-    what: 'Go back to a former template of a workload, in a rolling update.',
+    what: 'Return to an earlier revision of a workload, in a rolling update.',
     command: 'berth workload undo',
     needs: { verb: 'update', resource: 'workload' },
     fields: [workload, project, { name: 'to', label: 'Revision', type: 'number', min: 1, flag: '--to' }],
   },
   remove: {
     title: 'Remove',
-    what: 'Remove a pool, an image, a size or a group that is in use: what uses it is shown first.',
+    what: 'Remove a pool, an image, a size or a group that is in use. The plan lists what uses it.',
     command: 'berth',
     needs: { verb: 'delete', resource: 'pool' },
     fields: [
@@ -144,7 +144,7 @@ export const planForms: Readonly<Record<PlanVerb, PlanForm>> = {
 
 export type Answers = Readonly<Record<string, string>>;
 
-/** Of the parameters of an address, those that the form asks for and that differ from its defaults. */
+/** The parameters of a URL that are fields of the form and differ from its defaults. */
 export function answersOf({ fields }: PlanForm, search: URLSearchParams): Answers {
   const given = fields.flatMap((field) => {
     const value = search.get(field.name)?.trim() ?? '';
@@ -158,7 +158,7 @@ export function defaultOf(field: Field): string {
   return field.default === undefined ? '' : String(field.default);
 }
 
-/** What is missing or is no number; undefined: the form is complete. */
+/** What is missing or invalid; undefined: the form is complete. */
 export function faultOf({ fields, oneOf }: PlanForm, answers: Answers): string | undefined {
   for (const field of fields) {
     const value = answers[field.name];
@@ -172,7 +172,7 @@ export function faultOf({ fields, oneOf }: PlanForm, answers: Answers): string |
   }
   if (oneOf?.every((name) => answers[name] === undefined)) {
     const labels = fields.filter(({ name }) => oneOf.includes(name)).map(({ label }) => label);
-    return `one of these is needed: ${labels.join(', ')}`;
+    return `fill in one of: ${labels.join(', ')}`;
   }
   return undefined;
 }

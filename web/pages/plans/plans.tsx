@@ -1,4 +1,4 @@
-// Plans: what a change of the fleet would do, as before and after. A plan is applied by its hash, and refused when it is another by then.
+// Plans: what a change of the fleet would do, before and after. A plan is applied by its hash, and refused when it has changed.
 
 import { Stack, Tabs, Text as Words } from '@mantine/core';
 import type { ReactNode } from 'react';
@@ -18,7 +18,7 @@ export function PlansPage({ who }: { readonly who: WhoAmI }): ReactNode {
   });
   const asked = search.get('verb');
   const verb: PlanVerb | undefined = verbs.find((each) => each === asked) ?? verbs[0];
-  if (verb === undefined) return <Page title="Plans">You may not plan changes.</Page>;
+  if (verb === undefined) return <Page title="Plans">You are not permitted to plan changes.</Page>;
   return (
     <Page title="Plans" command={planCommand(verb, answersOf(planForms[verb], search))}>
       <UnderWay />

@@ -37,8 +37,8 @@ it('shows what a drain leaves, and whether a host may be lost before and after',
     { name: 'On host h1', before: '2', after: '1' },
     {
       name: 'N-1',
-      before: 'the loss of any one host is survived (3 with instances)',
-      after: 'the loss of h2 may leave instances without a place (1 of 2 hosts)',
+      before: 'the fleet survives the loss of any one host (3 with instances)',
+      after: 'after the loss of h2, instances may not fit elsewhere (1 of 2 hosts)',
     },
     { name: 'Free VCPU on the other hosts', before: '', after: '3 VCPU of 8 VCPU' },
   ]);
@@ -46,7 +46,7 @@ it('shows what a drain leaves, and whether a host may be lost before and after',
     ['a', 'replaced', 'h1: 1 VCPU, 2 GiB', 'h2', false],
     ['b', 'cannot move', 'h1: 1 VCPU, 2 GiB', 'h1', true],
   ]);
-  expect(notes).toEqual(['What still runs after 1 h stays, and the host stays closed.']);
+  expect(notes).toEqual(['Instances that still run after 1 h stay, and the host stays closed.']);
 });
 
 it('cannot apply a rebalance that moves nothing', () => {
@@ -72,7 +72,7 @@ it('shows amounts before and after a resize', () => {
     { name: 'VCPU', before: '1 VCPU', after: '2 VCPU' },
     { name: 'MEMORY_MB', before: '512 MiB', after: '512 MiB' },
   ]);
-  expect([shown.obstacles, shown.notes]).toEqual([['too large'], ['These hosts have the room: h2.']]);
+  expect([shown.obstacles, shown.notes]).toEqual([['too large'], ['These hosts have enough capacity: h2.']]);
 });
 
 it('names the copies that go', () => {
@@ -81,7 +81,7 @@ it('names the copies that go', () => {
     { wanted: 3, project: 'p' },
   );
   expect(shown.rows.map(({ name, action }) => `${name} ${action}`)).toEqual(['w-2 removed', 'w-1 removed']);
-  expect(shown.facts).toEqual([{ name: 'Copies wanted', before: '3', after: '1' }]);
+  expect(shown.facts).toEqual([{ name: 'Desired copies', before: '3', after: '1' }]);
 });
 
 const revision = (number: number, image: string, isPresent = false): WorkloadRevisionView =>
@@ -100,7 +100,7 @@ it.each([
 ])('compares the template of revision %s with the present one', (to, facts) => {
   const shown = undoShown([revision(1, 'a'), revision(2, 'b'), revision(3, 'c', true)], to);
   expect(shown.facts).toEqual(facts);
-  expect(shown.obstacles).toEqual(to === 7 ? ['these are kept: 1, 2'] : []);
+  expect(shown.obstacles).toEqual(to === 7 ? ['earlier revisions that are kept: 1, 2'] : []);
 });
 
 it('has no hash for what nothing uses', () => {

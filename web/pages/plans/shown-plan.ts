@@ -1,7 +1,7 @@
-// A plan of any verb as the page shows it: what is before and after, what happens to each thing, and its hash. Pure.
+// A plan of any verb as the page shows it: figures before and after, what happens to each resource, and the hash. Pure.
 
 import type { ChangeEffect, Effects } from '../../../src/api/plans/effects.ts';
-import type { HostPlan, PlannedGuest, Survival } from '../../../src/api/plans/host-plan.ts';
+import { guestActionText, type HostPlan, type PlannedGuest, type Survival } from '../../../src/api/plans/host-plan.ts';
 import type { MigrationPlan } from '../../../src/api/plans/migration-plan.ts';
 import type { RebalancePlan } from '../../../src/api/plans/rebalance.ts';
 import type { ResizePlan } from '../../../src/api/plans/resize-plan.ts';
@@ -23,27 +23,16 @@ export interface PlanRow {
 }
 
 export interface ShownPlan {
-  /** By which it is applied; absent: the change has none. */
+  /** Applies the plan; absent: the change has no hash. */
   readonly hash?: string;
   readonly expiresAtMs?: number;
   readonly summary: string;
   readonly facts: readonly { readonly name: string; readonly before: string; readonly after: string }[];
   readonly rows: readonly PlanRow[];
-  /** Why it cannot be applied; empty: it can. */
+  /** Why the plan cannot be applied; empty: it can. */
   readonly obstacles: readonly string[];
   readonly notes: readonly string[];
 }
-
-export const actionWords: Readonly<Record<PlannedGuest['action'], string>> = {
-  replace: 'replaced',
-  move: 'moved',
-  ends: 'ends itself',
-  stop: 'stopped',
-  restart: 'starts again',
-  fails: 'lost',
-  rests: 'at rest',
-  stays: 'cannot move',
-};
 
 export function amountText(resource: string, amount: number): string {
   return resource === 'MEMORY_MB' ? memoryText(amount) : `${amount} ${resource}`;
@@ -71,7 +60,7 @@ export function guestRow(guest: PlannedGuest, host: string): PlanRow {
     kind,
     project,
     name,
-    action: actionWords[action],
+    action: guestActionText(guest),
     bad: action === 'stays' || action === 'fails',
     before: `${host}: ${amountsText(amounts)}`,
     after: after[action],
@@ -80,9 +69,9 @@ export function guestRow(guest: PlannedGuest, host: string): PlanRow {
 }
 
 export function survivalText({ survives, hosts, notShown, notShownCount }: Survival): string {
-  if (survives) return `the loss of any one host is survived (${hosts} with instances)`;
+  if (survives) return `the fleet survives the loss of any one host (${hosts} with instances)`;
   const more = notShownCount > notShown.length ? ', …' : '';
-  return `the loss of ${notShown.join(', ')}${more} may leave instances without a place (${notShownCount} of ${hosts} hosts)`;
+  return `after the loss of ${notShown.join(', ')}${more}, instances may not fit elsewhere (${notShownCount} of ${hosts} hosts)`;
 }
 
 export function hostPlanShown({
@@ -102,10 +91,10 @@ export function hostPlanShown({
     expiresAtMs,
     summary:
       guests.length === 0
-        ? `Nothing is on host ${host}.`
+        ? `Host ${host} is empty.`
         : verb === 'drain'
           ? `Host ${host} is closed first; then ${leave} of ${guests.length} leave, at most ${options.movesMax} at a time.`
-          : `Host ${host} is removed, with everything that is on it only.`,
+          : `Host ${host} is removed, with everything that exists only there.`,
     facts: [
       { name: `On host ${host}`, before: String(guests.length), after: String(guests.length - leave) },
       { name: 'N-1', before: survivalText(before), after: survivalText(after) },
@@ -120,7 +109,7 @@ export function hostPlanShown({
     notes:
       verb === 'drain'
         ? [
-            `What still runs after ${spanText(options.deadlineMs)} ${options.atDeadline === 'stop' ? 'is stopped' : 'stays, and the host stays closed'}.`,
+            `Instances that still run after ${spanText(options.deadlineMs)} ${options.atDeadline === 'stop' ? 'are stopped' : 'stay, and the host stays closed'}.`,
           ]
         : [],
   };
@@ -146,7 +135,7 @@ export function rebalanceShown({ hash, hosts, needMigration, inUse, moves }: Reb
 export function migrationShown({ instance, from, to, hash, copies, obstacles }: MigrationPlan): ShownPlan {
   return {
     hash,
-    summary: to === undefined ? `No host takes instance ${instance}.` : `Instance ${instance} moves to host ${to}.`,
+    summary: to === undefined ? `No host can take instance ${instance}.` : `Instance ${instance} moves to host ${to}.`,
     facts: [{ name: 'Host', before: from ?? 'none', after: to ?? from ?? 'none' }],
     rows: [],
     obstacles: obstacles.map(({ message }) => message),
@@ -175,7 +164,8 @@ export function resizeShown({
     })),
     rows: [],
     obstacles: obstacles.map(({ message }) => message),
-    notes: obstacles.length > 0 && wouldFit.length > 0 ? [`These hosts have the room: ${wouldFit.join(', ')}.`] : [],
+    notes:
+      obstacles.length > 0 && wouldFit.length > 0 ? [`These hosts have enough capacity: ${wouldFit.join(', ')}.`] : [],
   };
 }
 
@@ -188,9 +178,9 @@ export function scaleShown(
       create > 0
         ? `${create} copies are created.`
         : remove.length > 0
-          ? `${remove.length} copies go; the first to go comes first.`
+          ? `${remove.length} copies are removed, in this order.`
           : 'Nothing changes.',
-    facts: [{ name: 'Copies wanted', before: String(now.wanted), after: String(replicas) }],
+    facts: [{ name: 'Desired copies', before: String(now.wanted), after: String(replicas) }],
     rows: remove.map((name) => ({
       kind: 'instance',
       project: now.project,
@@ -213,15 +203,15 @@ export function undoShown(revisions: readonly WorkloadRevisionView[], to: number
   const target = to === undefined ? former.at(-1) : former.find(({ number }) => number === to);
   if (present === undefined || target === undefined)
     return {
-      summary: 'There is no such former revision.',
+      summary: 'There is no such earlier revision.',
       facts: [],
       rows: [],
-      obstacles: [`these are kept: ${former.map(({ number }) => number).join(', ') || 'none'}`],
+      obstacles: [`earlier revisions that are kept: ${former.map(({ number }) => number).join(', ') || 'none'}`],
       notes: [],
     };
   const changes = fieldChanges(present.template, target.template);
   return {
-    summary: `Revision ${present.number} is followed by the template of revision ${target.number}, in a rolling update.`,
+    summary: `A rolling update replaces revision ${present.number} with the template of revision ${target.number}.`,
     facts: changes.map(({ field, before, after }) => ({
       name: field,
       before: valueText(before),
@@ -229,7 +219,7 @@ export function undoShown(revisions: readonly WorkloadRevisionView[], to: number
     })),
     rows: [],
     obstacles: changes.length === 0 ? ['both templates are the same'] : [],
-    notes: target.isStable ? ['It is the newest revision that was wholly available.'] : [],
+    notes: target.isStable ? ['This is the newest revision whose copies were all available.'] : [],
   };
 }
 
@@ -239,7 +229,7 @@ export function removalShown(what: string, effects: Effects | undefined): ShownP
   const { affected, count, hash } = effects;
   return {
     hash,
-    summary: `${what} is in use: ${count} are affected. Nothing that runs is stopped.`,
+    summary: `${what} is in use: ${count} are affected. Running guests are not stopped.`,
     facts: [],
     rows: affected.map(effectRow),
     obstacles: [],

@@ -1,4 +1,4 @@
-// What is being carried out: hosts that are drained, with how far each is.
+// Running drains, with the progress of each.
 
 import { Alert, Group, Progress, Stack, Table, Text as Words, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
@@ -65,7 +65,7 @@ function Drain({ host }: { readonly host: string }): ReactNode {
               {
                 name: phase === 'Draining' ? 'End the drain' : 'Open the host',
                 command: `berth host drain ${host} --cancel`,
-                question: `End the drain of host ${host} and open the host again? What has left does not return.`,
+                question: `End the drain of host ${host} and open the host again? Instances that have left do not return.`,
                 run: () => client.cancelDrain(host),
               },
             ]}

@@ -1,5 +1,5 @@
-// Receives a guest that moves to this host while it runs: a machine here waits for its disk and its memory, and stands still when all has
-// arrived. Starts nothing: the guest runs when the control plane has given it to this host.
+// Receives a guest in a live move: a paused machine on this host waits for the disk and the memory of the guest. Must never resume the machine:
+// the guest runs only when the control plane has assigned it to this host.
 
 import type { Assignment, LiveMachine } from '../../../api/agent-protocol.ts';
 import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
@@ -13,9 +13,9 @@ import { oldestGuest } from '../observe.ts';
 import type { GuestParts } from '../parts.ts';
 import { listen, meansToReceive, tell } from './receive.ts';
 
-/** Whatever broke, the guest runs on at its host; a move that breaks so often is given up. */
+/** A broken connection leaves the guest running on its source. After this many failures the move is given up. */
 const triesMax = 5;
-/** Each is a report, and a commit in the store. */
+/** Each progress report is a commit in the store. */
 const progressMs = 1000;
 
 export async function receiveLive(parts: GuestParts, { assignment }: LedgerEntry): Promise<Step> {
@@ -30,8 +30,7 @@ export async function receiveLive(parts: GuestParts, { assignment }: LedgerEntry
     if (hasArrived) return await confirm(parts, assignment, abort.signal);
     const { driver, spec } = meansToReceive(parts, assignment);
     const { live } = driver;
-    if (live === undefined)
-      throw new DriverError('NotPossible', `guests of driver "${driver.name}" cannot move here while they run`);
+    if (live === undefined) throw new DriverError('NotPossible', `guests of driver "${driver.name}" cannot move live`);
     await listen(parts, assignment);
     if (id !== migration.id) {
       tell(parts, assignment, { state: 'preparing', bytes: 0 });
@@ -42,7 +41,7 @@ export async function receiveLive(parts: GuestParts, { assignment }: LedgerEntry
     await takeOver(parts, assignment, { driver, live, spec, signal: abort.signal });
   } catch (error) {
     if (abort.signal.aborted || parts.closing()) return 'go-on';
-    // What is here may be all that there is of the guest: it is neither given up nor removed before the move has ended in the store.
+    // This may be the only copy of the guest: it is neither given up nor removed before the move has ended in the store.
     if (hasArrived) throw error;
     const tries = parts.moves.countTry(migration.id);
     const reason = describeError(error).slice(0, 1024);
@@ -51,7 +50,7 @@ export async function receiveLive(parts: GuestParts, { assignment }: LedgerEntry
       if (known) tell(parts, assignment, { ...known, message: reason });
       throw error;
     }
-    parts.log.warn('cannot receive a guest that runs', { instance: instanceId, error: reason });
+    parts.log.warn('cannot receive a guest in a live move', { instance: instanceId, error: reason });
     tell(parts, assignment, { state: 'failed', bytes: 0, message: reason });
   } finally {
     parts.notes.operations.delete(instanceId);
@@ -60,8 +59,8 @@ export async function receiveLive(parts: GuestParts, { assignment }: LedgerEntry
 }
 
 /**
- * An earlier agent of this host had received it, and it is not known whether that agent said so. The source may have seen a broken connection instead,
- * and then its guest runs on: only its word counts.
+ * An earlier agent process received the guest, perhaps without reporting that. The source may have seen a broken connection instead, and resumed
+ * the guest: so the answer of the source decides.
  */
 async function confirm(parts: GuestParts, assignment: Assignment, signal: AbortSignal): Promise<Step> {
   const { instanceId, migration } = assignment;
@@ -74,7 +73,7 @@ async function confirm(parts: GuestParts, assignment: Assignment, signal: AbortS
   if (await source.sent(move, signal)) {
     await finishVolumes(parts, assignment);
     tell(parts, assignment, { state: 'received', bytes: 0, way: 'direct' });
-  } else tell(parts, assignment, { state: 'failed', bytes: 0, message: 'it runs on at the host that it was to leave' });
+  } else tell(parts, assignment, { state: 'failed', bytes: 0, message: 'the guest still runs on the source' });
   return 'rest';
 }
 
@@ -103,7 +102,7 @@ async function takeOver(parts: GuestParts, assignment: Assignment, means: Means)
     const volumes = await expectVolumes(parts, assignment, machine, signal);
     await live.expect(volumes.length === 0 ? spec : { ...spec, volumes }, machine, signal);
     moves.direct?.accept(move, (name) => live.connect(instanceId, name));
-    log.info('receiving a guest that runs', { instance: instanceId, move: move.id });
+    log.info('receiving a guest in a live move', { instance: instanceId, move: move.id });
     const stillSinceMs = await sent(parts, assignment, {
       source,
       machine,
@@ -114,7 +113,7 @@ async function takeOver(parts: GuestParts, assignment: Assignment, means: Means)
     moves.noteArrived(instanceId, { id: move.id, stillSinceMs });
   } catch (error) {
     failed.abort();
-    // What waits here may be incomplete, and never runs.
+    // The machine that waits here may be incomplete, and must never run.
     if (!parts.closing()) await driver.remove(instanceId);
     throw error;
   } finally {
@@ -126,12 +125,12 @@ async function takeOver(parts: GuestParts, assignment: Assignment, means: Means)
     bytes: moves.seenOf(instanceId)?.bytes ?? 0,
     way: 'direct',
   });
-  log.info('a guest that runs was received', { instance: instanceId, move: move.id });
+  log.info('received a guest in a live move', { instance: instanceId, move: move.id });
 }
 
 /**
- * The source answers once its guest stands still for good, and that is on its disk: only then may this host say that it has the guest. Since when
- * the guest stands still, on this host's clock: the source says how long, as the clocks of two hosts differ.
+ * The source answers when its guest is paused permanently, and that is durable. Only then may this host report that it has the guest. Returns
+ * since when the guest is paused, on this host's clock: the source says for how long, as the clocks of two hosts differ.
  */
 async function sent(
   parts: GuestParts,

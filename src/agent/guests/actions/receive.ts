@@ -69,7 +69,7 @@ export function meansToReceive(parts: GuestParts, assignment: Assignment): Means
   return { driver: { ...driver, migration }, spec: specOf(assignment, { image, volumes: [], program: undefined }) };
 }
 
-/** The source may connect from now on. Where that cannot be, the files come through the control plane. */
+/** Lets the source connect. Where this is impossible, the files come through the control plane. */
 export async function listen({ moves, log }: GuestParts, { instanceId, migration }: Assignment): Promise<void> {
   if (migration?.direct === undefined || moves.direct?.listens !== true) return;
   try {
@@ -140,7 +140,7 @@ async function fetchAll(
   log.info('a guest was received', { instance: instanceId, move: migration.id });
 }
 
-/** The source itself where it has connected, else the control plane. */
+/** The source itself when it has connected, otherwise the control plane. */
 async function sourceOf(
   { moves, moveSource }: GuestParts,
   move: Move,

@@ -1,4 +1,4 @@
-// Lets a guest run on after a live move that failed. Only when the control plane has ended the move: until then it may run on the other host.
+// Resumes a guest after a failed live move. Only when the control plane has ended the move: until then the guest may run on the target.
 
 import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
 import { describeError } from '../../../base/log.ts';
@@ -9,7 +9,7 @@ import type { GuestParts } from '../parts.ts';
 
 export async function takeBack(parts: GuestParts, { assignment }: LedgerEntry, { driver, guest }: Seen): Promise<Step> {
   const { instanceId } = assignment;
-  parts.log.info('taking a guest back whose move has come to nothing', {
+  parts.log.info('resuming a guest after a failed live move', {
     instance: instanceId,
     move: guest.handedOver?.id,
   });
@@ -17,7 +17,7 @@ export async function takeBack(parts: GuestParts, { assignment }: LedgerEntry, {
     await parts.moves.untilSent(instanceId);
     await driver.live?.takeBack(instanceId);
   } catch (error) {
-    if (parts.closing() || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
+    if (parts.closing() || codeOf(error) === 'NoSuchGuest') return 'go-on'; // observed again next time
     parts.notes.wait(instanceId, describeError(error));
     throw error;
   }

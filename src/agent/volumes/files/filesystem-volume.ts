@@ -12,7 +12,7 @@ import { type NewVolume, VolumeError, type VolumeLook } from './volume-files.ts'
 export const filesystemFile = 'disk.img';
 const unfinishedFile = 'disk.img.new';
 const mountFolder = 'mounted';
-/** In the file system: what containers see. Beside it is `lost+found`, in which some programs would see a folder in use. */
+/** The folder in the file system that containers see. Not the root: some programs refuse a folder with `lost+found` as not empty. */
 const filesFolder = 'files';
 const snapshotPrefix = 'snapshot-';
 const snapshotSuffix = '.img';
@@ -50,7 +50,7 @@ export async function lookAtFilesystem(folder: string): Promise<VolumeLook> {
   }
 }
 
-/** As its superblock has it: a file that was made larger holds no more before its file system has grown, too. */
+/** The size in the superblock: a larger file holds no more until its file system has grown, too. */
 async function filesystemBytes(file: FileHandle): Promise<number | undefined> {
   if (!(await file.stat()).isFile()) return undefined;
   const block = Buffer.alloc(1024);
@@ -71,7 +71,7 @@ export class FilesystemVolume {
     this.#path = join(folder, filesystemFile);
   }
 
-  /** `from`: the folder of the volume that it begins as a copy of. */
+  /** `from`: the folder of the volume to copy. */
   async make(
     what: string,
     { sizeBytes, source }: NewVolume,
@@ -123,7 +123,7 @@ export class FilesystemVolume {
     const skeleton = join(this.#folder, 'skeleton');
     await rm(skeleton, { recursive: true, force: true });
     await mkdir(join(skeleton, filesFolder), { recursive: true });
-    // Containers run their programs as any user, and the volume is of their instance alone.
+    // Programs in containers run as any user, and only their instance can reach the volume.
     await sync(join(skeleton, filesFolder), (file) => file.chmod(0o777));
     await setSize(path, sizeBytes);
     const options = ['-q', '-F', '-m', '0', '-E', 'lazy_itable_init=1,lazy_journal_init=1,nodiscard', '-d', skeleton];
@@ -176,14 +176,14 @@ async function setSize(path: string, sizeBytes: number): Promise<void> {
   }
 }
 
-/** Mounts it again, with the options that are asked for now. Throws an `Error` with what the tool said. */
+/** Remounts it with the given options. Throws an `Error` with the output of the tool. */
 export async function mountVolume(
   clock: Clock,
   folder: string,
   { readOnly }: { readonly readOnly: boolean },
 ): Promise<void> {
   await unmountHere(clock, folder);
-  // Where it is still mounted elsewhere, `mount` takes the loop device that there is, and so the same file system.
+  // If it is still mounted elsewhere, `mount` uses the existing loop device, and therefore the same file system.
   await detached(clock, folder);
   const at = join(folder, mountFolder);
   await mkdir(at, { recursive: true, mode: 0o700 });
@@ -191,19 +191,19 @@ export async function mountVolume(
   const words = ['-t', 'ext4', '-o', options, join(folder, filesystemFile), at];
   const result = await runTool(clock, { program: 'mount', arguments: words, timeoutMs: shortTimeoutMs });
   if (!result.ok) throw new Error(`cannot mount ${folder}: ${result.output}`);
-  // Programs of the host have no business in it; a container sees the folder below.
+  // Programs of the host do not need access; containers see the folder below.
   if (!readOnly) await sync(at, (file) => file.chmod(0o700));
 }
 
 /**
- * Its file has all that was written to it, and no file system is open on it. Harmless when it is not mounted. Throws an `Error` when files
- * of it are open, or when it is mounted in another mount namespace, as that of a container which ends.
+ * Unmounts it, so that its file is complete and unused. Does nothing when it is not mounted. Throws an `Error` when files of it are open, or
+ * when it is mounted in another mount namespace, for example of a container that is ending.
  */
 export async function unmountVolume(clock: Clock, folder: string): Promise<void> {
   await unmountHere(clock, folder);
   if (!(await detached(clock, folder)))
     throw new Error(
-      `${join(folder, filesystemFile)} is still mounted in another mount namespace: something that began before runs on`,
+      `${join(folder, filesystemFile)} is still mounted in another mount namespace, by a process that is still running`,
     );
 }
 
@@ -220,7 +220,7 @@ async function unmountHere(clock: Clock, folder: string): Promise<void> {
 const detachesWithinMs = 3_000;
 const detachPollMs = 20;
 
-/** Whether the last mount of it has ended, wherever it was: then its loop device is gone, and the kernel has no event for that. */
+/** Waits until no mount namespace has it mounted; false: some still has. Polls for the loop device, because the kernel has no event for its end. */
 async function detached(clock: Clock, folder: string): Promise<boolean> {
   const call = { program: 'losetup', arguments: ['-j', join(folder, filesystemFile)], timeoutMs: shortTimeoutMs };
   const endMs = clock.monotonicMs() + detachesWithinMs;

@@ -148,7 +148,7 @@ class HostVolumeFiles implements VolumeFiles {
       const before = await this.look(volumeId);
       if (before.found === 'volume' && !isFilesystem(before))
         await this.#qemuImg.assertUnused(`cannot ${what}`, `${volumeId}/${diskFile}`);
-      else await this.#filesystem(volumeId).release(`cannot ${what}`); // what is damaged may be mounted
+      else await this.#filesystem(volumeId).release(`cannot ${what}`); // a damaged volume may be mounted
       await rm(this.#folderOf(volumeId), { recursive: true, force: true });
       if (before.found !== 'nothing') await sync(this.#directory);
     });

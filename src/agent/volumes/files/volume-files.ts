@@ -50,7 +50,7 @@ export interface VolumeFiles {
   openRead(volumeId: string): Promise<DiskReader>;
   /** Whether a file that was received for a volume is sound. Throws when it is not. */
   check(received: ReceivedFile, signal: AbortSignal): Promise<void>;
-  /** Makes an empty disk at `path`, which a volume that arrives with its running guest is written to. */
+  /** Creates an empty disk at `path`, to receive a volume in a live move. */
   makeEmpty(path: string, sizeBytes: number, signal: AbortSignal): Promise<void>;
   /** The volume is this file from now on, which stays where it is as well. Harmless when it is there. */
   adopt(volumeId: string, received: ReceivedFile): Promise<void>;
