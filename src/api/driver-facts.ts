@@ -40,7 +40,7 @@ export const driverFacts: readonly DriverFacts[] = [
     volumes: true,
     suspends: true,
     runs: true,
-    migrates: false,
+    migrates: true,
     checks: ['tcp', 'http', 'exec'],
   },
   {

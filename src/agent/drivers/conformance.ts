@@ -2,6 +2,9 @@
 // what really runs there and what is really left, looked up past the driver.
 
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { GuestPort } from '../../api/agent-protocol.ts';
@@ -11,6 +14,8 @@ import { newId } from '../../base/ids.ts';
 import { type Prng, seededPrng } from '../../base/prng.ts';
 import { systemClock } from '../../base/system.ts';
 import { followLog } from '../access/guest-log.ts';
+import type { ReceivedFile } from '../migration/moved-files.ts';
+import { openDisk } from '../migration/open-disk.ts';
 import type { Driver, Guest, GuestSpec, GuestSuspension, GuestVolume, GuestVolumes } from './driver.ts';
 import { DriverError, type DriverErrorCode } from '../host/driver-error.ts';
 
@@ -626,6 +631,54 @@ export function driverConformance(
         expect(find(wanted.instanceId)?.state).toBe('stopped');
         await driver.start(wanted.instanceId);
         expect(await host.runningCopies(wanted.instanceId)).toBe(1);
+      });
+    });
+
+    describe('a guest that does not run', () => {
+      const stopped = async (): Promise<GuestSpec> => {
+        const wanted = spec('obedient');
+        await create(wanted);
+        await until(wanted.instanceId, (seen) => seen?.ready === true);
+        await driver.stop(wanted.instanceId, 60_000);
+        return wanted;
+      };
+
+      it('boots from its disk where that has been copied to', async () => {
+        const { migration } = driver;
+        expect(migration !== undefined).toBe(driverFacts.find((each) => each.name === driver.name)?.migrates === true);
+        if (migration === undefined) return;
+        const wanted = await stopped();
+        const { instanceId } = wanted;
+        const reader = await migration.openDisk(instanceId);
+        const bytes = await reader.read(0, reader.sizeBytes);
+        await reader.close();
+        await driver.remove(instanceId);
+        const directory = await mkdtemp(join(tmpdir(), 'berth-moved-'));
+        const path = join(directory, 'disk.qcow2');
+        await writeFile(path, bytes);
+        const disk: ReceivedFile = { path, bytes: async () => bytes, open: () => openDisk(path), write() {} };
+        const there = { ...wanted, incarnation: 2, diskIncarnation: 1, disk };
+        await migration.prepare(there, never);
+        await migration.accept(there, disk, never);
+        await create(there);
+        await rm(directory, { recursive: true });
+        expect(await fails(migration.openDisk(instanceId))).toBe('NotPossible'); // it runs
+        await until(instanceId, (seen) => seen?.ready === true);
+        expect(await logUpTo(instanceId, 'boot 1')).toContain('boot 1');
+        expect(find(instanceId)).toMatchObject({ state: 'running', incarnation: 2 });
+      });
+
+      it('has other amounts from its next start, when it is resized', async () => {
+        const { resize } = driver;
+        if (resize === undefined) return expect(driver.migration).toBeUndefined();
+        const { instanceId } = await stopped();
+        await driver.resize?.(instanceId, { cpus: 2, memoryMiB: 96, diskGiB: 1, order: 7 });
+        expect(find(instanceId)).toMatchObject({ state: 'stopped', resized: 7 });
+        await driver.start(instanceId);
+        const guest = await until(instanceId, (seen) => seen?.ready === true);
+        expect(guest).toMatchObject({ state: 'running', resized: 7 });
+        expect(await logUpTo(instanceId, 'boot 1')).toContain('boot 1');
+        expect(await fails(resize(instanceId, { cpus: 1, memoryMiB: 64, diskGiB: 1, order: 8 }))).toBe('NotPossible');
       });
     });
 

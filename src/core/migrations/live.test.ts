@@ -118,7 +118,9 @@ describe('a live move', () => {
     const { changes } = report('b', 2, { ...guest, movedLive: { id, stoodStillMs: 153 } });
     expect(now(cache).status.migration).toMatchObject({ stoodStillMs: 153 });
     const message = 'it runs here, and stood still for 153 ms';
-    expect(changes.map(({ value }) => value)).toContainEqual(expect.objectContaining({ reason: 'MovedLive', message }));
+    expect(changes.map(({ value }) => value)).toContainEqual(
+      expect.objectContaining({ spec: expect.objectContaining({ reason: 'MovedLive', message }) }),
+    );
   });
 
   it('is ended in the store before the source may run the guest again, and its revision grows', () => {

@@ -66,7 +66,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
             ? {
                 migration: migrationOf(hands),
                 ...(hands.hypervisor.live ? { live: liveMigrationOf(hands, hands.hypervisor.live) } : {}),
-                // Its machine is described by the record at each start; elsewhere a description is kept.
+                // Its machine is described by the record at each start.
                 resize: (instanceId, size) => resizeGuest(hands, instanceId, size),
               }
             : {}),

@@ -64,6 +64,7 @@ class LibvirtHypervisor implements Hypervisor {
   readonly measures = true;
   readonly suspends = true;
   readonly runs = true;
+  readonly migrates = true;
   readonly network?: HostNetwork;
   readonly fallBack?: NonNullable<HostLook['fallBack']>;
   readonly #options: LibvirtHypervisorOptions;
