@@ -90,12 +90,7 @@ describe('a resource query', () => {
     ['a tree that is no UUID', 'resources=VCPU:1&in_tree=h1', 'in_tree', /UUID of a provider; "h1" is not one/],
     ['two trees for a group', `resources=VCPU:1&in_tree=${other}&in_tree=${other}`, 'in_tree', /given twice/],
     ['a tree of no group', `resources=VCPU:1&in_tree1=${other}`, 'in_tree1', /belongs to no group/],
-    [
-      'aggregates of no group',
-      `resources=VCPU:1&member_of1=${other}`,
-      'member_of1',
-      /add resources1, or name/,
-    ],
+    ['aggregates of no group', `resources=VCPU:1&member_of1=${other}`, 'member_of1', /add resources1, or name/],
     ['traits of the root twice', 'resources=VCPU:1&root_required=A&root_required=B', 'root_required', /given twice/],
     ['one of several traits of the root', 'resources=VCPU:1&root_required=in:A,B', 'root_required', /cannot use in:/],
     ['an aggregate that is no UUID', 'resources=VCPU:1&member_of=ci', 'member_of', /"ci" is not one/],

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import type { WorkloadSpec, WorkloadStrategy } from '../../api/resources/workload.ts';
 import type { Cli } from '../cli.ts';
-import { attempting } from '../exit-codes.ts';
+import { attempting, usageError } from '../exit-codes.ts';
 import { hasNeighbourRules } from '../options/neighbour-options.ts';
 import { type SpecOptions, specOf, withSpecOptions } from '../instances/run.ts';
 import { parseDurationMs, parseInteger, parseLabels, parseMemoryMiB } from '../options/units.ts';
