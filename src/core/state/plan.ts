@@ -12,8 +12,11 @@ export interface Change {
 
 /** Who asked for a change. */
 export interface PlanAuthor {
-  /** The fields of its entry in the audit log, as JSON without the braces. They are committed with the Plan. */
-  readonly entry: string;
+  /**
+   * The fields of its entry in the audit log, as JSON without the braces. They are committed with the Plan, and written out then: for all
+   * Plans of a commit one after the other, this takes half as long as in each of their requests.
+   */
+  readonly entry: () => string;
   /** What became of the entry. Fields, and no map of authors: at thousands of commits per second, a weak map costs more than the entry. */
   readonly noted: NotedEntry;
 }
@@ -30,8 +33,9 @@ export interface NotedEntry {
   line: 'none' | 'written' | 'comes-later';
 }
 
-export function newAuthor(entry: string): PlanAuthor {
-  return { entry, noted: { number: undefined, slot: 0, doubtful: false, line: 'none' } };
+export function newAuthor(write: () => string): PlanAuthor {
+  let text: string | undefined;
+  return { entry: () => (text ??= write()), noted: { number: undefined, slot: 0, doubtful: false, line: 'none' } };
 }
 
 export interface Plan {

@@ -36,8 +36,11 @@ interface Item extends AppendOptions {
   readonly reject: (error: ApiError) => void;
 }
 
-/** A line whose note is durable in the store does not wait for the disk: a crash loses nothing (missing-lines.ts). */
-const syncDelayMs = 50;
+/**
+ * A line whose note is durable in the store does not wait for the disk: a crash loses nothing (missing-lines.ts). Each fdatasync of the file
+ * delays those of the store on the same disk.
+ */
+const syncDelayMs = 100;
 const recoverDelayMs = 1_000;
 const expireEveryMs = 3_600_000;
 

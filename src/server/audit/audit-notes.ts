@@ -73,7 +73,7 @@ export class AuditNotes implements AuthorNotes {
       const { entry, noted } = authors[i] as PlanAuthor; // within its length
       noted.number = first + i;
       noted.slot = slot;
-      texts += i === 0 ? `{${entry}}` : `,{${entry}}`;
+      texts += i === 0 ? `{${entry()}}` : `,{${entry()}}`;
     }
     this.#held.push({ slot, first, last: this.#last, open: undefined });
     const { seq, hash } = this.#head();
@@ -84,7 +84,7 @@ export class AuditNotes implements AuthorNotes {
   /** The commit is durable: its lines follow at once, before anything else learns of it. */
   committed(authors: readonly PlanAuthor[], revision: number): void {
     const texts = authors.map(
-      ({ entry, noted }) => `${entry},${endText({ outcome: 'done', revision, note: noted.number })}`,
+      ({ entry, noted }) => `${entry()},${endText({ outcome: 'done', revision, note: noted.number })}`,
     );
     const line = this.#append(texts, authors[0]?.noted.number ?? 0) ? 'written' : 'comes-later';
     for (const { noted } of authors) noted.line = line;

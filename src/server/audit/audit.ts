@@ -69,7 +69,7 @@ export async function openAudit(
   const refusals = new Refusals({ log, clock, snapshot: cache });
   const key = hash('sha256', `berth audit body 1\n${secret}`, 'base64url');
   return {
-    parts: { log, notes, doubtful, snapshot: cache, hashBody: (body) => bodyHash(key, body) },
+    parts: { log, notes, doubtful, snapshot: cache, hashBody: (json) => bodyHash(key, json) },
     refusals,
     async verify() {
       await log.settled();

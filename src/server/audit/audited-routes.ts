@@ -25,16 +25,16 @@ function auditedRoute(route: Route, parts: AuditParts): Route {
 
 function written(route: Route, request: RouteRequest, parts: AuditParts): Promise<Answer> | Answer {
   if (!isWrite(route, request)) return route.handle(request);
-  return withLine(parts, request.caller, subjectOf(route, request, parts), () => route.handle(request));
+  return withLine(parts, request.caller, subjectOf(route, request), () => route.handle(request));
 }
 
 function inTrail(route: Route, request: RouteRequest, parts: AuditParts): Promise<Answer> | Answer {
-  openTrail(parts, request.caller, subjectOf(route, request, parts));
+  openTrail(parts, request.caller, subjectOf(route, request));
   return route.handle(request);
 }
 
 async function afterLine(route: Route, request: RouteRequest, parts: AuditParts): Promise<Answer> {
-  const trail = openTrail(parts, request.caller, subjectOf(route, request, parts));
+  const trail = openTrail(parts, request.caller, subjectOf(route, request));
   await trail.begins();
   try {
     return await route.handle(request);
@@ -69,7 +69,7 @@ function isWrite({ audit }: Route, { query, body }: RouteRequest): boolean {
   return !query.all('dryRun').some((value) => value !== 'false');
 }
 
-function subjectOf(route: Route, { params, query, body }: RouteRequest, { hashBody }: AuditParts): AuditSubject {
+function subjectOf(route: Route, { params, query, body }: RouteRequest): AuditSubject & { readonly body?: string } {
   const { access, takesBytes, takesUnparsedJson } = route;
   const { verb, kind } =
     typeof access === 'string'
@@ -79,7 +79,13 @@ function subjectOf(route: Route, { params, query, body }: RouteRequest, { hashBo
   const object = params['name'] ?? params['host'] ?? params['hook'] ?? metadata['name'];
   const project = query.all('project')[0] ?? metadata['project'];
   const hasBody = !takesBytes && !takesUnparsedJson && isRecord(body) && Object.keys(body).length > 0;
-  return { verb, kind, project: nameIn(project), object: nameIn(object), ...(hasBody ? { body: hashBody(body) } : {}) };
+  return {
+    verb,
+    kind,
+    project: nameIn(project),
+    object: nameIn(object),
+    ...(hasBody ? { body: JSON.stringify(body) } : {}),
+  };
 }
 
 /** A name or an id. What cannot be one may be a secret in the wrong place: it is not written down. */

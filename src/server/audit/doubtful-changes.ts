@@ -69,7 +69,7 @@ export class DoubtfulChanges {
     const found = await store.get(notes.keyOf(author));
     const note = found ? decodeNote(found.value) : undefined;
     const made = note !== undefined && note.first <= number && number < note.first + note.entries.length;
-    await log.append(author.entry, {
+    await log.append(author.entry(), {
       outcome: made ? 'done' : 'failed',
       ...(made ? { revision: found?.revision } : {}),
       note: number,

@@ -9,6 +9,7 @@ import type { Face } from '../http/caller.ts';
 import { limitedAddress } from '../limits/address.ts';
 import { type AuditEntry, entryText } from './audit-entry.ts';
 import type { AuditLog } from './audit-log.ts';
+import { requestTraceId } from '../tracing/request-trace.ts';
 import { callerFields, isTold } from './trail.ts';
 
 export interface Refusal {
@@ -77,7 +78,11 @@ export class Refusals {
 
   #entryOf({ principal, requestId, traceParent, address, method, path, face = 'http' }: Refusal): AuditEntry {
     const caller = { principal: principal ?? anonymous, requestId, traceParent, address, face };
-    return { ...callerFields(caller, this.#parts.snapshot), verb: method, object: path };
+    return {
+      ...callerFields(caller, this.#parts.snapshot),
+      trace: requestTraceId(caller),
+      ...{ verb: method, object: path },
+    };
   }
 
   #sourceOf(key: string, entry: AuditEntry, reason: string): Source {

@@ -21,12 +21,17 @@ export interface AuditParts {
   readonly notes: AuditNotes;
   readonly doubtful: DoubtfulChanges;
   readonly snapshot: Snapshot;
-  /** Keyed hash of a request's body. */
-  readonly hashBody: (body: unknown) => string;
+  /** Keyed hash of a request's body, as JSON. */
+  readonly hashBody: (json: string) => string;
 }
 
 /** What a request is about, as far as that is known before it is decided. */
-export type AuditSubject = Pick<AuditEntry, 'verb' | 'kind' | 'project' | 'object' | 'objectId' | 'body'>;
+export type AuditSubject = Pick<AuditEntry, 'verb' | 'kind' | 'project' | 'object' | 'objectId'>;
+
+/** Its body, as JSON: it is hashed when the entry is written out. */
+interface WithBody {
+  readonly body?: string | undefined;
+}
 
 type Authored = { readonly plan: Plan };
 
@@ -36,8 +41,8 @@ export function trailOf(caller: Caller): Trail | undefined {
 }
 
 /** Begins the trail of a request. */
-export function openTrail(parts: AuditParts, caller: Caller, subject: AuditSubject): Trail {
-  const trail = new Trail(parts, { ...callerFields(caller, parts.snapshot), ...subject });
+export function openTrail(parts: AuditParts, caller: Caller, { body, ...subject }: AuditSubject & WithBody): Trail {
+  const trail = new Trail(parts, { ...callerFields(caller, parts.snapshot), ...subject }, { caller, body });
   caller.trail = trail;
   return trail;
 }
@@ -46,7 +51,7 @@ export function openTrail(parts: AuditParts, caller: Caller, subject: AuditSubje
 export async function withLine<T>(
   parts: AuditParts,
   caller: Caller,
-  subject: AuditSubject,
+  subject: AuditSubject & WithBody,
   act: () => Promise<T> | T,
 ): Promise<T> {
   parts.log.assertWritable();
@@ -70,12 +75,21 @@ export function isTold(error: unknown): boolean {
 
 export class Trail {
   readonly #parts: AuditParts;
-  readonly #entry: AuditEntry;
+  readonly #known: AuditEntry;
+  readonly #request: WithBody & { readonly caller: Caller };
   #told = false;
 
-  constructor(parts: AuditParts, entry: AuditEntry) {
+  constructor(parts: AuditParts, known: AuditEntry, request: WithBody & { readonly caller: Caller }) {
     this.#parts = parts;
-    this.#entry = entry;
+    this.#known = known;
+    this.#request = request;
+  }
+
+  /** With what takes a hash. */
+  #entry(object?: Partial<AuditSubject>): AuditEntry {
+    const { caller, body } = this.#request;
+    const entry = { ...this.#known, ...object, trace: requestTraceId(caller) };
+    return body === undefined ? entry : { ...entry, body: this.#parts.hashBody(body) };
   }
 
   /** Whether there is a line already. */
@@ -95,7 +109,7 @@ export class Trail {
 
   /** Who asked for this decision: committed with its Plan. */
   decided(decision: Authored): PlanAuthor {
-    return newAuthor(entryText({ ...this.#entry, ...objectOf(decision) }));
+    return newAuthor(() => entryText(this.#entry(objectOf(decision))));
   }
 
   /**
@@ -110,7 +124,7 @@ export class Trail {
       case 'comes-later':
         throw lineComesLater(revision, this.#parts.log.trouble);
       case 'none':
-        return this.#append(author.entry, revision);
+        return this.#append(author.entry(), revision);
     }
   }
 
@@ -125,7 +139,7 @@ export class Trail {
   /** It was not done. `author` of the newest decision about it, if there was any. */
   async failed(error: unknown, author?: PlanAuthor): Promise<void> {
     const { log, doubtful } = this.#parts;
-    const entry = author?.entry ?? entryText(this.#entry);
+    const entry = author?.entry() ?? entryText(this.#entry());
     this.#told = true;
     if (typeof error === 'object' && error !== null) toldErrors.add(error);
     const { reason, outcome } = endOf(error);
@@ -142,14 +156,14 @@ export class Trail {
   /** Something without a decision was done. */
   async acted(): Promise<void> {
     this.#told = true;
-    await this.#parts.log.append(entryText(this.#entry), { outcome: 'done' });
+    await this.#parts.log.append(this.#entry(), { outcome: 'done' });
   }
 
   /** Something is about to happen that must not happen without a line: durable when this resolves. */
   async begins(subject?: Partial<AuditSubject>): Promise<void> {
     this.assertWritable();
     this.#told = true;
-    await this.#parts.log.append({ ...this.#entry, ...subject }, { outcome: 'begun' }, { durable: true, first: true });
+    await this.#parts.log.append(this.#entry(subject), { outcome: 'begun' }, { durable: true, first: true });
   }
 }
 
@@ -164,11 +178,13 @@ function endOf(error: unknown): { outcome: 'refused' | 'failed'; reason: string 
 }
 
 /** Who calls, from where and how. */
-export function callerFields(caller: Caller, snapshot: Snapshot): Omit<AuditEntry, 'verb'> {
-  const { principal, requestId, address, face } = caller;
+export function callerFields(
+  { principal, requestId, address, face }: Caller,
+  snapshot: Snapshot,
+): Omit<AuditEntry, 'verb'> {
   return {
     request: requestId,
-    trace: requestTraceId(caller),
+    trace: undefined, // its place
     ...principalFields(principal, snapshot),
     ...(address === '' ? {} : { address }),
     face: face satisfies AuditFace,
