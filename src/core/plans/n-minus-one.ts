@@ -47,7 +47,7 @@ export interface Moved {
   readonly from: string;
 }
 
-/** `known`: shared with another look at the same snapshot. */
+/** `known`: shared with another look at the same snapshot; nothing else happens in between, so that it is one step. */
 export function* survivalOf(snapshot: Snapshot, moved?: Moved, known?: RequestsByHost): Steps<Survival> {
   const engine = engineOf(snapshot);
   const places = new Places(engine);
@@ -62,7 +62,7 @@ export function* survivalOf(snapshot: Snapshot, moved?: Moved, known?: RequestsB
     hosts += 1;
     if (!places.fitWithout(slot, requests)) notShown.push(name);
     looked += requests.length;
-    if (looked < perStep) continue;
+    if (known !== undefined || looked < perStep) continue;
     looked = 0;
     yield;
     places.forget(); // others may have been placed meanwhile
