@@ -18,17 +18,22 @@ export function untilAvailable(
 }
 
 /** `revision`: the one that is waited for, or a later one. */
-function available(name: string, revision: number): Judge<'workload', Workload> {
+export function available(name: string, revision: number): Judge<'workload', Workload> {
   return (workload) => {
     if (!workload) return { failed: `workload "${name}" was removed` };
-    const { status, metadata } = workload;
+    const { spec, status, metadata } = workload;
     const [condition] = status.conditions;
     const said = condition?.message ?? '';
     if (status.revision !== revision && status.reverting)
       return { failed: `workload "${name}": revision ${revision} failed and is reverted` };
     if (condition?.reason === 'Stalled' || metadata.deletionRequestedAtMs !== undefined)
       return { failed: `workload "${name}": ${said}` };
-    const isDone = condition?.status === 'True' && status.stableRevision === status.revision;
+    if (spec.paused && condition?.reason === 'Updating')
+      return { failed: `workload "${name}" is paused: ${said}; "berth workload resume ${name}" lets the update go on` };
+    // The condition may be of the number that was wanted before. Without copies, no revision becomes stable.
+    const isCounted = spec.perHost === true || status.wanted === spec.replicas;
+    const isPresent = status.wanted === 0 || status.stableRevision === status.revision;
+    const isDone = condition?.status === 'True' && isCounted && isPresent;
     return isDone && status.revision >= revision ? { done: workload } : { waiting: said };
   };
 }

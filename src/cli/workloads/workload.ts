@@ -88,9 +88,10 @@ function statusCommand(cli: Cli): Command {
         () => client.get('workload', name, { project }),
         unknown,
       );
-      const { status } = wait ? await untilAvailable(cli, session, found, timeoutMs) : found;
+      const { spec, status } = wait ? await untilAvailable(cli, session, found, timeoutMs) : found;
       if (output === 'json' || output === 'yaml') return printValue(cli, output, status);
-      cli.stdout.write(visible(`${name}: revision ${status.revision}: ${status.conditions[0]?.message ?? ''}\n`, '\n'));
+      const said = `${spec.paused ? 'paused; ' : ''}${status.conditions[0]?.message ?? ''}`;
+      cli.stdout.write(visible(`${name}: revision ${status.revision}: ${said}\n`, '\n'));
     });
 }
 
@@ -114,7 +115,7 @@ function scaleCommand(cli: Cli): Command {
       const would = plan.applied ? '' : 'would be ';
       const lines = [
         `${name}: ${would}scaled to ${replicas}`,
-        ...(plan.create > 0 ? [`  ${plan.create} copies ${would}created`] : []),
+        ...(plan.create > 0 ? [`  ${plan.create} ${plan.create === 1 ? 'copy' : 'copies'} ${would}created`] : []),
         ...plan.remove.map((instance) => `  ${instance} ${would}removed`),
       ];
       cli.stdout.write(visible(`${lines.join('\n')}\n`, '\n'));
