@@ -266,6 +266,16 @@ describe('a warm pool', () => {
     expect(scene.guests.map(({ metadata }) => metadata.labels['app'])).toEqual(['new', 'new', 'new']);
   });
 
+  it('creates a guest only if the removal of another one holds, which is not committed yet', () => {
+    const scene = new Scene().create();
+    const entry = [...scene.cache.list('instance')][0];
+    if (!entry) throw new Error('there is no guest');
+    scene.cache.assume({ changes: [{ key: entry.key, ifRevision: entry.revision, value: null }] });
+    const plan = warmPool.reconcile(scene.cache, key, scene.ctx);
+    expect(plan.changes.some(({ value }) => value?.kind === 'instance')).toBe(true);
+    expect(plan.conditions).toEqual([{ key: entry.key, ifRevision: 0 }]);
+  });
+
   it('follows its schedule', () => {
     const scene = new Scene().create({
       size: 0,

@@ -19,7 +19,7 @@ import { keys } from '../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { AnyRecord } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { instancesOf } from '../state/views/workload-copies.ts';
+import { instancesOf, uncommittedRemovals } from '../state/views/workload-copies.ts';
 import { fittingIn } from '../warm-pools/budget.ts';
 import { guestsOf, type WarmGuest } from '../warm-pools/guests.ts';
 import { type WarmPass, warmPassOf } from '../warm-pools/pass.ts';
@@ -109,6 +109,7 @@ function keep(snapshot: Snapshot, entry: Entry<WarmPool>, ctx: Context): Plan {
     );
   return {
     changes: [...changes, ...guestChanges],
+    conditions: made.changes.length > 0 ? uncommittedRemovals(snapshot, metadata.id) : [],
     requeueAfterMs: Math.min(
       sleepMsMax,
       spec.schedule === undefined ? sleepMsMax : untilNextMinuteMs(ctx.nowMs),

@@ -19,7 +19,7 @@ import { keys } from '../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { WorkloadRevision } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { instancesOf } from '../state/views/workload-copies.ts';
+import { instancesOf, uncommittedRemovals } from '../state/views/workload-copies.ts';
 import { type Copy, nameOf } from '../workloads/copy.ts';
 import { type Failures, notBeforeMs, withFailures } from '../workloads/failures.ts';
 import { perHostOf } from '../workloads/per-host.ts';
@@ -135,18 +135,11 @@ function written(snapshot: Snapshot, entry: Entry<Workload>, looked: Looked, ctx
   return {
     changes: [...changes, ...made, ...removed],
     conditions: [
-      ...(made.length > 0 ? uncommittedRemovals(snapshot, value) : []),
+      ...(made.length > 0 ? uncommittedRemovals(snapshot, value.metadata.id) : []),
       ...(pass.remove.some(({ ready }) => ready) ? uncommittedReadiness(snapshot, copies, removing) : []),
     ],
     requeueAfterMs: stalledInMs > 0 ? Math.min(againMs, stalledInMs) : againMs,
   };
-}
-
-/** A copy whose removal fails is still there: then those that were created would be too many. */
-function uncommittedRemovals(snapshot: Snapshot, { metadata }: Workload): NonNullable<Plan['conditions']> {
-  return [...snapshot.goneUncommitted('instance')]
-    .filter(({ status }) => status.workload?.id === metadata.id)
-    .map((copy) => ({ key: keys.instance(copy.metadata.project, copy.metadata.name), ifRevision: 0 }));
 }
 
 /** A copy whose report fails was perhaps not ready: then too few ready ones would be left. */

@@ -1,12 +1,24 @@
 // The instances of each workload and each warm pool, so that no change of one needs a list of all instances.
 
 import type { Instance } from '../../../api/resources/instance.ts';
+import { keys } from '../keys.ts';
+import type { Plan } from '../plan.ts';
 import type { AnyRecord } from '../records.ts';
 import { defineView, type Entry, type RecordChange, type Snapshot, type View } from '../snapshot.ts';
 
 /** Of the workload or warm pool with this id, those that leave included. */
 export function instancesOf(snapshot: Snapshot, ownerId: string): readonly Entry<Instance>[] {
   return [...copiesOf(snapshot).keysOf(ownerId)].flatMap((key) => snapshot.get('instance', key) ?? []);
+}
+
+/**
+ * Conditions of a Plan that creates an instance where another one is gone: if the removal fails, which is not committed yet, that one is
+ * still there, and one too many would be created.
+ */
+export function uncommittedRemovals(snapshot: Snapshot, ownerId: string): NonNullable<Plan['conditions']> {
+  return [...snapshot.goneUncommitted('instance')]
+    .filter((instance) => ownerOf(instance) === ownerId)
+    .map(({ metadata }) => ({ key: keys.instance(metadata.project, metadata.name), ifRevision: 0 }));
 }
 
 const copiesOf = defineView((snapshot) => new Copies(snapshot));
