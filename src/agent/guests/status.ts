@@ -44,13 +44,14 @@ function statusWithoutRun(parts: GuestParts, entry: LedgerEntry): ReportedStatus
   const guest = guests.find((each) => each.incarnation === incarnation);
   // While it is paused for the move, the last report stays.
   if (guest?.handedOver !== undefined && isUp(guest) && entry.assignment.migration !== undefined) return undefined;
-  if (guest?.state === 'suspended' && parts.moves.standsStill(instanceId)) return undefined;
   if (entry.failure !== undefined && !isUp(guest)) return failedStatus(guest, entry.failure, entry.assignment);
   const dead = deadOf(entry, guest);
   if (dead !== undefined && !isUp(guest)) return failedStatus(guest, dead, entry.assignment);
   const newest = ledger.newestOf(instanceId)?.assignment.incarnation === incarnation;
   const waits = newest ? notes.waitOf(instanceId) : undefined;
   if (waits) return waitingStatus(guest, entry.assignment.want, waits);
+  // It is about to run, and then it is also known how long it stood still.
+  if (guest !== undefined && isUp(guest) && parts.moves.standsStill(instanceId)) return undefined;
   // Reported as stopped, its room would be given away, although it runs the next moment.
   // And a guest that starts again is not as it was, and not yet what it will be.
   if (guest && isOver(guest) && notes.operations.get(instanceId)?.kind === 'start') return undefined;

@@ -113,7 +113,9 @@ describe('a live move', () => {
     incoming('received', { way: 'direct' });
     const id = now(cache).status.migration?.id ?? '';
     const guest = testGuest({ state: 'running', ready: true });
-    report('b', 2, { ...guest, movedLive: { id: 'mig_another', stoodStillMs: 1 } });
+    const first = report('b', 2, { ...guest, movedLive: { id: 'mig_another', stoodStillMs: 1 } });
+    const arrived = expect.objectContaining({ reason: 'Ready', message: 'ready, as it arrived' });
+    expect(first.changes.map(({ value }) => value)).toContainEqual(expect.objectContaining({ spec: arrived }));
     expect(now(cache).status.migration?.stoodStillMs).toBeUndefined();
     const { changes } = report('b', 2, { ...guest, movedLive: { id, stoodStillMs: 153 } });
     expect(now(cache).status.migration).toMatchObject({ stoodStillMs: 153 });

@@ -218,6 +218,13 @@ function wasReady({ readyAtMs, runningAtMs = 0, guest }: InstanceStatus): boolea
   return guest !== undefined && isUp(guest) && readyAtMs !== undefined && readyAtMs >= runningAtMs;
 }
 
+function readyWords(before: InstanceStatus): string {
+  const { migration, guest, incarnation } = before;
+  if (migration?.kind === 'live' && migration.incarnation === incarnation && guest === undefined)
+    return 'ready, as it arrived';
+  return wasReady(before) ? 'ready again' : 'booted';
+}
+
 /** An event for each step that users wait for; progress is not a step. */
 function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatus): NewEvent | undefined {
   const address = guest.address === undefined ? '' : ` at ${guest.address}`;
@@ -225,7 +232,7 @@ function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatu
   if (stoodStillMs !== undefined && before.migration?.stoodStillMs === undefined)
     return { reason: 'MovedLive', message: `it runs here, and stood still for ${stoodStillMs} ms` };
   if (guest.ready && before.guest?.ready !== true)
-    return { reason: 'Ready', message: `${wasReady(before) ? 'ready again' : 'booted'}${address}` };
+    return { reason: 'Ready', message: `${readyWords(before)}${address}` };
   if (before.phase === after.phase) {
     if (before.guest?.ready !== true || guest.failing === undefined) return undefined;
     return { type: 'Warning', reason: 'NotReady', message: guest.failing.message };
