@@ -7,7 +7,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import type { Migration } from '../../api/resources/migration.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, usageError } from '../exit-codes.ts';
-import { bytes, parseMemoryMiB } from '../options/units.ts';
+import { bytes, parseBandwidth } from '../options/units.ts';
 import { type Format, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
 import { visible } from '../print/terminal.ts';
@@ -56,7 +56,7 @@ function optionsOf({ live, to, bandwidth }: Flags): MigrateOptions {
   return {
     ...(live === undefined ? {} : { live }),
     ...(to === undefined ? {} : { to }),
-    ...(bandwidth === undefined ? {} : { bytesPerSecondMax: parseMemoryMiB(bandwidth, '--bandwidth') * 1024 ** 2 }),
+    ...(bandwidth === undefined ? {} : { bytesPerSecondMax: parseBandwidth('--bandwidth', bandwidth) }),
   };
 }
 

@@ -3,6 +3,7 @@ import {
   age,
   bytes,
   memory,
+  parseBandwidth,
   parseDiskGiB,
   parseDurationMs,
   parseGiB,
@@ -27,6 +28,24 @@ describe('what people type', () => {
   it.each(['1MiB', '15MiB', '65TiB'])('--memory %s is refused with what may be, in the words of the flag', (text) =>
     expect(() => parseMemoryMiB(text)).toThrow(
       expect.objectContaining({ message: `--memory cannot be "${text}"`, advice: 'from 16 MiB to 64 TiB' }),
+    ),
+  );
+
+  it.each([
+    ['1KiB', 1024],
+    ['512 k', 524_288],
+    ['1.5MiB', 1_572_864],
+    ['1TiB', 2 ** 40],
+  ])('--bandwidth %s', (text, bytesPerSecond) => expect(parseBandwidth('--bandwidth', text)).toBe(bytesPerSecond));
+
+  it.each([
+    ['100', 'write an amount per second, with its unit: 512KiB, 100MiB, 1GiB'],
+    ['3x', 'write an amount per second, with its unit: 512KiB, 100MiB, 1GiB'],
+    ['0KiB', 'from 1 KiB to 1 TiB per second'],
+    ['2TiB', 'from 1 KiB to 1 TiB per second'],
+  ])('--bandwidth %s is refused', (text, advice) =>
+    expect(() => parseBandwidth('--bandwidth', text)).toThrow(
+      expect.objectContaining({ message: `--bandwidth cannot be "${text}"`, advice }),
     ),
   );
 

@@ -35,6 +35,18 @@ export function parseMemoryMiB(text: string, flag = '--memory'): number {
   return amount;
 }
 
+/** A number of bytes per second: `512KiB`, `100MiB`, `1GiB`. */
+export function parseBandwidth(flag: string, text: string): number {
+  const kibibytes = /^(\d{1,9}) ?k(?:i|ib)?$/i.exec(text)?.[1];
+  const bytesPerSecond =
+    kibibytes === undefined ? (parseMebibytes(text) ?? Number.NaN) * 1024 ** 2 : Number(kibibytes) * 1024;
+  if (!Number.isInteger(bytesPerSecond))
+    throw usageError(`${flag} cannot be "${text}"`, 'write an amount per second, with its unit: 512KiB, 100MiB, 1GiB');
+  if (bytesPerSecond < 1024 || bytesPerSecond > 2 ** 40)
+    throw usageError(`${flag} cannot be "${text}"`, 'from 1 KiB to 1 TiB per second');
+  return bytesPerSecond;
+}
+
 /** `10GiB`, `1TiB` → GiB; `0`: as large as the image. */
 export function parseDiskGiB(text: string): number {
   const amount = text === '0' ? 0 : (parseMebibytes(text) ?? Number.NaN) / 1024;

@@ -230,6 +230,13 @@ describe('a drain', () => {
     const c = { ...hostLike(alike, 'CC') };
     const mixed = planned(fleet({ a: hostLike(alike, 'AA'), b: hostLike(cold, 'BB'), c }));
     expect(mixed).toMatchObject({ action: 'move', target: 'c', reasons: [{ code: 'Live' }] });
+    const { id } = now(fleet({ a: hostLike(alike, 'AA') })).metadata;
+    const withVolume = fleet({ a: hostLike(alike, 'AA'), c }, { volumes: [{ name: 'data' }] });
+    const attachedTo = { instance: 'db', id };
+    const volume = { snapshots: [{ name: 'monday', createdAtMs: 1 }], sizeGiB: 1, state: 'ready' as const };
+    const status = { phase: 'Ready' as const, made: true, observedGeneration: 1, host: 'a', attachedTo, volume };
+    addRecord(withVolume, testVolume('data', { sizeGiB: 1 }, status));
+    expect(planned(withVolume)?.reasons[0]?.message).toContain('(volume data has snapshots');
     const other = planned(fleet({ a: hostLike(alike, 'AA'), b: hostLike(cold, 'BB') }));
     expect(other).toMatchObject({ action: 'move', target: 'b', reasons: [{ code: 'Cold' }] });
   });

@@ -12,6 +12,7 @@ import { type Request, requestOf } from '../scheduler/request.ts';
 import { keys } from '../state/keys.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Snapshot } from '../state/snapshot.ts';
+import { holderOf } from '../state/volumes.ts';
 import { endOf, warmPoolOf, workloadOf } from './owner.ts';
 
 /** One that needs a place elsewhere. */
@@ -55,7 +56,10 @@ function otherOf(snapshot: Snapshot, allocation: Allocation, verb: PlanVerb): Pl
   const base = { kind, id, project, name, generation: 1, incarnation, amounts: amountsOf(allocation) };
   if (kind === 'volume') {
     const gone = verb === 'evacuate';
-    const message = gone ? 'it was on this host only' : 'volumes stay with their host';
+    const volume = snapshot.get('volume', keys.volume(project, name))?.value;
+    const holder = volume && holderOf(snapshot, volume)?.value.metadata.name;
+    const stays = holder === undefined ? 'volumes stay with their host' : `it stays unless instance ${holder} moves`;
+    const message = gone ? 'it was on this host only' : stays;
     return { ...base, action: gone ? 'fails' : 'rests', reasons: [{ code: 'LocalVolume', message }] };
   }
   if (kind === 'outside') {
@@ -135,10 +139,11 @@ export function isLive({ action, reasons }: Pick<PlannedGuest, 'action' | 'reaso
 }
 
 function wayOf(snapshot: Snapshot, instance: Instance, { host, driver }: Allocation): PlanReason {
-  const live = obstaclesToLive(snapshot, instance, driver).length === 0 && hasLikeHost(snapshot, host, driver);
-  return live
-    ? { code: liveCode, message: 'it runs on while it is copied, and stands still for a moment' }
-    : { code: 'Cold', message: 'it is stopped, copied and started there' };
+  const [obstacle] = obstaclesToLive(snapshot, instance, driver);
+  if (obstacle === undefined && hasLikeHost(snapshot, host, driver))
+    return { code: liveCode, message: 'it runs on while it is copied, and stands still for a moment' };
+  const why = obstacle?.code === 'VolumeStays' ? ` (${obstacle.message})` : '';
+  return { code: 'Cold', message: `it is stopped, copied and started there${why}` };
 }
 
 function replacedByWarmPool(name: string): Decided {
