@@ -18,6 +18,7 @@ import { Timeline } from './timeline.tsx';
 import { Console, Exec, Screen } from './ways-in.tsx';
 import { Why } from './why.tsx';
 
+const Shares = lazy(async () => ({ default: (await import('./shares.tsx')).Shares }));
 const Log = lazy(async () => ({ default: (await import('./log.tsx')).Log }));
 
 export function InstancePage(): ReactNode {
@@ -57,12 +58,19 @@ function InstanceTabs({ instance }: { readonly instance: Instance }): ReactNode 
   const mayConsole = useMay('console', 'instance', project);
   const mayScreen = useMay('screen', 'instance', project);
   const mayExec = useMay('exec', 'instance', project);
+  const mayForward = useMay('forward', 'instance', project);
   const tabs: readonly (readonly [string, string, boolean, () => ReactNode])[] = [
     ['overview', 'Overview', true, () => <Overview instance={instance} />],
     ['log', 'Log', mayLogs, () => <Log instance={instance} key={instance.metadata.id} />],
     ['console', 'Console', mayConsole, () => <Console instance={instance} />],
     ['screen', 'Screen', mayScreen, () => <Screen instance={instance} />],
     ['exec', 'Exec', mayExec, () => <Exec instance={instance} />],
+    [
+      'shares',
+      'Shares',
+      mayLogs || mayConsole || mayScreen || mayExec || mayForward,
+      () => <Shares instance={instance} />,
+    ],
     ['why', 'Why here', true, () => <Why instance={instance} />],
     ['more', 'YAML and events', true, () => <ResourceTabs kind="instance" resource={instance} />],
   ];

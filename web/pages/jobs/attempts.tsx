@@ -1,18 +1,26 @@
 // The attempts of a job: where each ran, how it ended, what it left.
 
-import { Anchor, Table, Text as Words, Title } from '@mantine/core';
-import type { ReactNode } from 'react';
+import { Anchor, Group, Table, Text as Words, Title } from '@mantine/core';
+import { lazy, type ReactNode, Suspense } from 'react';
+import { useSearchParams } from 'react-router';
 import type { Job } from '../../../src/api/resources/job.ts';
 import { PageLink } from '../../parts/link.tsx';
-import { useNow } from '../../parts/standing.tsx';
+import { Loading, useNow } from '../../parts/standing.tsx';
 import { Text } from '../../parts/text.tsx';
 import { exactTime, spanText } from '../../parts/units.ts';
 import { WideTable } from '../../parts/wide-table.tsx';
 import { paths } from '../../paths.ts';
 import { attemptText, bytesText } from './job-state.ts';
 
+const Artifacts = lazy(async () => ({ default: (await import('./artifacts/artifacts.tsx')).Artifacts }));
+
+/** What a page reads at once; a larger archive is downloaded whole. */
+const artifactsBytesMax = 64 * 1024 * 1024;
+
 export function Attempts({ job, mayLogs }: { readonly job: Job; readonly mayLogs: boolean }): ReactNode {
   const nowMs = useNow(1_000);
+  const [search] = useSearchParams();
+  const files = Number(search.get('files') ?? 0);
   const { metadata, status } = job;
   const { project } = metadata;
   if (status.attempts.length === 0) return <Words>There is no attempt yet.</Words>;
@@ -50,12 +58,17 @@ export function Attempts({ job, mayLogs }: { readonly job: Job; readonly mayLogs
                 {artifactsBytes === undefined || artifactsBytes === 0 ? (
                   '–'
                 ) : mayLogs ? (
-                  <Anchor
-                    href={`/v1/jobs/${encodeURIComponent(metadata.name)}/artifacts?project=${encodeURIComponent(project)}&attempt=${number}`}
-                    download={`${metadata.name}-${number}.tar`}
-                  >
-                    {bytesText(artifactsBytes)} as tar
-                  </Anchor>
+                  <Group gap="xs" wrap="nowrap">
+                    <Anchor
+                      href={`/v1/jobs/${encodeURIComponent(metadata.name)}/artifacts?project=${encodeURIComponent(project)}&attempt=${number}`}
+                      download={`${metadata.name}-${number}.tar`}
+                    >
+                      {bytesText(artifactsBytes)} as tar
+                    </Anchor>
+                    {artifactsBytes > artifactsBytesMax ? null : (
+                      <PageLink to={`${paths.one('job', metadata)}&files=${number}`}>files</PageLink>
+                    )}
+                  </Group>
                 ) : (
                   bytesText(artifactsBytes)
                 )}
@@ -64,6 +77,11 @@ export function Attempts({ job, mayLogs }: { readonly job: Job; readonly mayLogs
           );
         })}
       </WideTable>
+      {mayLogs && files > 0 ? (
+        <Suspense fallback={<Loading label="Loading the artifacts" />}>
+          <Artifacts job={job} attempt={files} />
+        </Suspense>
+      ) : null}
     </>
   );
 }

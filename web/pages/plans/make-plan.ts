@@ -61,7 +61,7 @@ const planners: Readonly<Record<PlanVerb, Planner>> = {
     },
     async apply(answers, hash) {
       const { drains = [] } = await client.rebalance({ ...rebalanceOptions(answers), apply: hash });
-      return { message: `${drains.length} hosts are being emptied: ${drains.map(({ host }) => host).join(', ')}.` };
+      return { message: `Being emptied: ${drains.map(({ host }) => host).join(', ')}.` };
     },
   },
   migrate: {

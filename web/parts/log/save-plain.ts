@@ -1,13 +1,11 @@
-// Saves a log as the browser saves a download: its text alone, without times and without commands to a terminal.
+// Saves the text of a log: without times and without commands to a terminal.
 
+import { saveFile } from '../save-file.ts';
 import { type LogLine, plainText } from './run-log.ts';
 
 export function savePlain(lines: readonly LogLine[], name: string): void {
-  const text = lines.map((line) => `${plainText(line)}\n`);
-  const url = URL.createObjectURL(new Blob(text, { type: 'text/plain' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(url);
+  saveFile(
+    lines.map((line) => `${plainText(line)}\n`),
+    { name, type: 'text/plain' },
+  );
 }

@@ -112,6 +112,7 @@ const actionsByKind: { readonly [K in Kind]?: ActionsOf<K> } = {
         command: `berth inventory confirm ${name} ${waiting.hash}`,
         question: `Let ${waiting.gone} hosts go that the last list of inventory ${name} lacks?`,
         dangerous: true,
+        whyNot: status.confirmed === waiting.hash ? 'It is confirmed: the next list counts' : undefined,
         run: () => client.confirmInventory(name, waiting.hash),
       },
     ];
