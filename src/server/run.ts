@@ -68,6 +68,7 @@ import { type Server, startControlPlane } from './server.ts';
 import { readFenceHook } from './fencing/fence-config.ts';
 import { PlacementApp } from './placement/app.ts';
 import { servePlacement } from './placement/listener.ts';
+import { type PlacementSettings, placementSettings } from './placement/settings.ts';
 import { readSpareMeans } from './spares/provisioners/index.ts';
 import { secretsFor, takeSecrets } from './secret-files.ts';
 import { clusterIn } from './storage/cluster-record.ts';
@@ -293,19 +294,6 @@ function closeRemoved({ cache }: Decider, links: AgentLinks): () => void {
 
 function joinPartsOf({ tlsCertificate }: ServerConfig): JoinParts {
   return { randomSecret, ownCertificate: tlsCertificate === undefined };
-}
-
-interface PlacementSettings {
-  readonly noAuth: boolean;
-  readonly randomOrder: boolean;
-}
-
-function placementSettings(config: ServerConfig, log: Logger): PlacementSettings {
-  const noAuth = config.placementNoAuth && isLocal(config);
-  if (noAuth)
-    log.warn('the Placement API takes any name in X-Auth-Token, and "admin" may do everything: placementNoAuth');
-  else if (config.placementNoAuth) log.warn('placementNoAuth has no effect: this server listens for other machines');
-  return { noAuth, randomOrder: config.placementRandomCandidates };
 }
 
 function warnOfPlainHttp(
