@@ -1,77 +1,40 @@
 // The image that `npm run build:images` makes, and the files of packaging/compose: built with buildah and started with podman, in networks and
 // processes of their own. PostgreSQL, RabbitMQ and etcd are those of this machine, because their images come from a registry.
 
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { whyNoPodman } from '../../src/agent/drivers/container/test-podman.ts';
-import { pageCommands } from '../page-commands.ts';
+import { PodmanRoom } from './podman-room.ts';
 
 const project = resolve(import.meta.dirname, '../..');
 const reason = whyNoPodman();
 
+const passwords = {
+  POSTGRES_PASSWORD: 'of1postgres',
+  RABBITMQ_PASSWORD: 'of1rabbitmq',
+  BERTH_MASTER_KEY: randomBytes(32).toString('base64'),
+};
+
 describe.skipIf(reason !== undefined)(`the image${reason ? ` (${reason})` : ''}`, () => {
-  let directory: string;
-  let holder: ChildProcess;
-  let pid: string;
+  const room = new PodmanRoom({ BERTH_NAME: 'fleet.example', ...passwords });
+  const { directory } = room;
 
   beforeAll(async () => {
-    directory = mkdtempSync(join(tmpdir(), 'berth-images-'));
-    writeFileSync(join(directory, 'containers.conf'), containersConf(directory));
-    writeFileSync(join(directory, 'podman'), wrapper(directory), { mode: 0o755 });
     const words = ['scripts/build-images.ts', '--storage', directory];
     execFileSync(process.execPath, words, { cwd: project, stdio: ['ignore', 'ignore', 'inherit'] });
     buildStandIns(directory);
-    const unshare = ['unshare', '--net', '--mount', '--pid', '--mount-proc', '--fork', '--kill-child', '--', 'bash'];
-    holder = spawn('setpriv', ['--pdeathsig', 'KILL', ...unshare, join(import.meta.dirname, 'set-up.sh')], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    await once(holder.stdout!, 'data'); // stdio above makes it a pipe
-    pid = readFileSync(`/proc/${holder.pid}/task/${holder.pid}/children`, 'utf8').trim();
+    await room.open();
   });
-  afterAll(async () => {
-    const ended = holder === undefined ? undefined : once(holder, 'exit');
-    holder?.kill('SIGKILL');
-    await ended;
-    rmSync(directory, { recursive: true, force: true });
-  });
+  afterAll(() => room.close());
 
-  const run = async (...words: readonly string[]): Promise<string> => {
-    const inside = ['--target', pid, '--net', '--mount', '--pid', '--', ...words];
-    const { stdout, stderr } = await promisify(execFile)('nsenter', inside, {
-      cwd: directory,
-      env: { ...process.env, BERTH_NAME: 'fleet.example', ...passwords },
-    });
-    return stdout + stderr;
-  };
-  const podman = (...words: readonly string[]) => run(join(directory, 'podman'), ...words);
-  const compose = (file: string, ...words: readonly string[]) => {
-    const files = [join(project, 'packaging/compose', file), join(directory, 'override', file)];
-    return run(
-      ...['podman-compose', '--podman-path', join(directory, 'podman'), '-p', 'berth'],
-      ...files.flatMap((each) => ['-f', each]),
-      ...words,
-    );
-  };
-  const isReady = (container: string) => async () =>
-    podman('healthcheck', 'run', container).then(
-      () => 'healthy',
-      async (error: unknown) => `${String(error)}\n${await podman('logs', '--tail', '3', container)}`,
-    );
-  /** As the administrator, in the container of a server. */
-  const logIn = (container: string) =>
-    podman(
-      'exec',
-      container,
-      ...pageCommands({ page: 'compose.md', heading: 'The first command', prompt: '$' })[0]!
-        .replace(/^.* server berth/, 'berth')
-        .split(' '),
-    );
+  const podman = (...words: readonly string[]) => room.podman(...words);
+  const compose = (file: string, ...words: readonly string[]) =>
+    room.compose(file, join(directory, 'override', file), ...words);
+  const isReady = (container: string) => () => room.health(container);
+  const logIn = (container: string) => room.logIn(container);
   let file: string;
   afterEach(() => compose(file, 'down', '--volumes'));
 
@@ -119,33 +82,6 @@ describe.skipIf(reason !== undefined)(`the image${reason ? ` (${reason})` : ''}`
     for (const other of [2, 3]) await expect.poll(() => asked(other, 'size ls')).toMatch(/^small /m);
   });
 });
-
-const passwords = {
-  POSTGRES_PASSWORD: 'of1postgres',
-  RABBITMQ_PASSWORD: 'of1rabbitmq',
-  BERTH_MASTER_KEY: randomBytes(32).toString('base64'),
-};
-
-/** podman with storage and networks of its own. */
-function wrapper(directory: string): string {
-  return `#!/bin/sh
-export CONTAINERS_CONF=${directory}/containers.conf
-exec podman --root ${directory}/store --runroot ${directory}/run --log-level=error "$@"
-`;
-}
-
-function containersConf(directory: string): string {
-  return `[containers]
-default_ulimits = ["nofile=20000:20000", "nproc=1024:1024"]
-[engine]
-runtime = "runc"
-cgroup_manager = "cgroupfs"
-events_logger = "none"
-[network]
-network_backend = "netavark"
-network_config_dir = "${directory}/networks"
-`;
-}
 
 /** Images with the names that the files have, in which this machine's /usr is mounted. */
 function buildStandIns(directory: string): void {
