@@ -1,11 +1,11 @@
 // Follows docs/upgrade.md with packages: a running fleet of the last release becomes one of this checkout, while clients read and write.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { expectConsistent } from '../consistent.ts';
-import { runBerth } from '../processes.ts';
+import { runBerth, startBerth } from '../processes.ts';
 import { type BuiltPackage, buildNext, buildReleased } from './built-package.ts';
 import { startLoad, UpgradedFleet } from './rolling-upgrade.ts';
 
@@ -60,4 +60,20 @@ it('serves throughout, and touches no guest', { timeout: 240_000 }, async () => 
   expect(items.map(({ version }) => version)).toEqual([next.version, next.version, next.version]);
   expect((await fleet.client.get('host', 'h1')).status.agentVersion).toBe(next.version);
   await expectConsistent(fleet.client);
+});
+
+it('lets a version go back that knows the form of the store, and refuses others before they write', async () => {
+  const data = join(directory, 'alone');
+  const words = ['server', '--data-dir', data, '--listen', '127.0.0.1:0'];
+  const ready = /listens on/;
+  const content = async (): Promise<Buffer> => readFile(join(data, 'berth.db'));
+  await (await startBerth(words, ready, {}, next.program)).stop();
+  const before = await content();
+  const refused = await startBerth(words, ready, {}, released.program).catch(String);
+  // A release that knows the form starts; this is so while the form has not changed since.
+  if (typeof refused === 'string') {
+    expect(refused).toMatch(/a newer Berth uses this store \(its records are of version \d+, this one knows \d+\)/);
+    expect(Buffer.compare(await content(), before)).toBe(0);
+  } else await refused.stop();
+  await (await startBerth(words, ready)).stop(); // this checkout has the lower version number, and the same form
 });
