@@ -152,37 +152,11 @@ async function start(
     plane = await startControlPlane({
       store: sealing?.store ?? store,
       ...(sealing === undefined ? {} : { sealing }),
-      clock,
-      idleMs: system.idleMs,
-      prng: systemPrng(),
-      log,
-      policy,
-      links,
-      connections,
-      ...imageContentOf(config, { inspectImage, owner: name, clock, log }),
-      runFiles: await runFilesOf(config, clock),
       ...(forges === undefined ? {} : { forges }),
       ...(login === undefined ? {} : { login }),
-      eventBus,
-      mcp: mcpSettingsOf(config),
-      scheduleTtlMs: config.scheduleTtlMs,
-      scheduleWhenFull: config.scheduleWhenFull,
-      sourceMetricNames: config.sourceMetricNames,
-      guestMetrics: config.guestMetrics,
-      activity,
-      tracing: config.tracing,
-      fetch: systemFetch,
-      inventorySettings,
-      spares,
-      fenceHook,
-      post: createPost(new ReceiverGuard(config.webhookAllow), clock),
-      ...(secure ? { joining: joinPartsOf(config) } : {}),
       ...(audit === undefined ? {} : { audit }),
-      mint: minting(randomSecret),
-      outside,
-      version,
-      name,
-      leaseMs: config.leaderLeaseMs,
+      ...{ policy, links, connections, eventBus, inventorySettings, spares, fenceHook, activity, outside },
+      ...(await configuredParts(config, { name, secure, inspectImage, clock, log })),
       marksLater: true,
       secrets: await secretsFor(config.dataDirectory, (await clusterIn(sealing?.store ?? store))?.cluster),
     });
@@ -273,7 +247,35 @@ async function start(
   }
 }
 
-/** Without one a server that speaks TLS must write before it can listen. */
+/** The parts of the control plane that follow from the configuration and the process alone. */
+async function configuredParts(
+  config: ServerConfig,
+  parts: {
+    readonly name: string;
+    readonly secure: boolean;
+    readonly inspectImage: InspectImage | undefined;
+    readonly clock: Clock;
+    readonly log: Logger;
+  },
+) {
+  const { name, secure, inspectImage, clock, log } = parts;
+  const { scheduleTtlMs, scheduleWhenFull, sourceMetricNames, guestMetrics, tracing } = config;
+  return {
+    ...{ name, version, clock, log, scheduleTtlMs, scheduleWhenFull, sourceMetricNames, guestMetrics, tracing },
+    idleMs: system.idleMs,
+    prng: systemPrng(),
+    fetch: systemFetch,
+    ...imageContentOf(config, { inspectImage, owner: name, clock, log }),
+    runFiles: await runFilesOf(config, clock),
+    mcp: mcpSettingsOf(config),
+    post: createPost(new ReceiverGuard(config.webhookAllow), clock),
+    ...(secure ? { joining: joinPartsOf(config) } : {}),
+    mint: minting(randomSecret),
+    leaseMs: config.leaderLeaseMs,
+  };
+}
+
+/** Without an authority, a server that uses TLS must write to the store before it can listen. */
 function needsAuthority({ cache }: Decider): boolean {
   return cache.committed('authority', keys.authority) === undefined;
 }
