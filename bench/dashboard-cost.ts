@@ -1,5 +1,5 @@
-// What open dashboards cost the server, against as many plain watchers. Two real pages show what a dashboard asks for, and when; then
-// connections without a browser ask for the same fifty times, for fifty browsers would take the CPUs that are measured.
+// The cost of open dashboards for the server, compared with the same number of plain watchers. Two real pages record the requests of a dashboard
+// and their times; fifty connections without a browser then repeat them, because fifty browsers would use the CPUs that are measured.
 
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';

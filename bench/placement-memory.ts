@@ -1,5 +1,5 @@
-// Memory of providers and claims of other systems beside that of as many hosts and instances: one control plane with either, each in a
-// process of its own, by its heap after a forced collection. Both stores are written directly.
+// Memory of providers and allocations of other systems, compared with the same number of hosts and instances. Measures the heap of one control
+// plane for each, in separate processes, after a forced garbage collection. The stores are written directly.
 
 import { connect } from 'node:net';
 import { mkdtemp, rm } from 'node:fs/promises';

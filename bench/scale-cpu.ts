@@ -1,5 +1,5 @@
-// How much of a core a control plane needs: the CPU time of its process for each heartbeat of a host, and for each instance that is created and
-// placed. CPU time, because the load shares the machine with it.
+// CPU time of the control plane per heartbeat of a host, and per instance that is created and placed. CPU time rather than elapsed time, because
+// the load generator runs on the same machine.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

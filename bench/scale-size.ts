@@ -1,5 +1,5 @@
-// How much memory a control plane needs for hosts and for instances: what its process holds when it is ready on a store with them, less what it
-// holds on a store with fewer. Everything is kept in memory, so memory is what limits a fleet at rest.
+// Memory of the control plane per host and per instance: the memory of its process on a store with many records, minus that on a store with
+// fewer. All records are kept in memory, so memory limits the size of a fleet.
 
 import { join } from 'node:path';
 import { residentMb } from './process-memory.ts';

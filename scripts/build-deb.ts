@@ -39,7 +39,7 @@ const path = join(out, `berth_${upstream}-${values.revision}_${architecture}.deb
 const sizeKiB = Math.round(statSync(path).size / 1024);
 console.log(`${path}  ${sizeKiB} KiB  in ${((performance.now() - startedAtMs) / 1000).toFixed(1)} s`);
 
-/** Outside of a checkout there is no commit: then of its change log. */
+/** Outside of a checkout there is no commit: then the date of the change log. */
 function commitTimeS(): number {
   try {
     return Number(execFileSync('git', ['log', '-1', '--format=%ct'], { cwd: projectRoot, encoding: 'utf8' }));

@@ -1,5 +1,5 @@
-// `node scripts/dashboard-screenshots.ts [NAME...]`: pictures of the pages of the dashboard for the documentation, from a server with pretended
-// guests. Needs /usr/bin/chromium and a built dashboard. Pictures that exist are replaced.
+// `node scripts/dashboard-screenshots.ts [NAME...]`: takes the screenshots of the dashboard for the documentation, from a server with the fake
+// driver. Needs /usr/bin/chromium and a built dashboard. Overwrites existing screenshots.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// A server as a process of its own takes new certificate files at SIGHUP, without a restart.
+// A server process reloads its certificate files at SIGHUP, without a restart.
 
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';

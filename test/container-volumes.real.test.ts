@@ -1,4 +1,4 @@
-// A volume with a file system in containers, as docs/volumes.md has it: server, agent and command line as processes, and a real podman.
+// A volume with a file system in containers, as docs/volumes.md describes it: server, agent and command line as processes, and a real podman.
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,17 +1,17 @@
-// A provisioner hook beside the control plane: makes the nodes of several clusters, each with the means of its own cluster. Berth calls it over HTTP
-// (docs/provisioners.md). The functions below `clusters` are yours to fill in; here they only remember.
+// A provisioner hook for several clusters: creates the nodes of each cluster with that cluster's tools. Berth calls it over HTTP
+// (docs/provisioners.md). Replace the functions below `clusters` with your own; here they only keep a list.
 //
 //   NODE_MAKER_TOKEN=secret node node-maker.mjs 7080
 
 import { createServer } from 'node:http';
 
-/** By the name of the cluster, which is the project of the spare. */
+/** By name of the cluster, which is the project of the spare. */
 const clusters = {
   blue: { join: (node) => `kubeadm join blue.example:6443, as ${node.name} on ${node.host}` },
   green: { join: (node) => `kubeadm join green.example:6443, as ${node.name} on ${node.host}` },
 };
 
-/** By id of the spare. A real one asks its cluster, so that a restart forgets nothing. */
+/** Nodes by id of the spare. A real hook asks its cluster instead, so that nothing is lost at a restart. */
 const nodes = new Map();
 
 const server = createServer((request, response) => void answerTo(request, response));
@@ -33,7 +33,7 @@ async function answerTo(request, response) {
   return answer(405);
 }
 
-/** The same spare again gets the same node. */
+/** A repeated call for a spare returns the same node. */
 function make(asked) {
   const cluster = clusters[asked.project];
   if (cluster === undefined) return { status: 'failed', message: `there is no cluster "${asked.project}"` };

@@ -78,7 +78,7 @@ function commandPage(command: Command): Line[] {
   ];
 }
 
-/** A command below a noun, and what is below that. */
+/** A subcommand, with its own subcommands. */
 function below(command: Command): Line[] {
   const lines = [
     ...subsection(usageOf(command)),
@@ -110,7 +110,7 @@ function options(command: Command, headed = true): Line[] {
   ];
 }
 
-/** What stands after the help: examples and the like. */
+/** The text after the help, such as examples. */
 function notes(command: Command): Line[] {
   let whole = '';
   command.configureOutput({ writeOut: (text) => (whole += text) });
@@ -142,7 +142,7 @@ function summaryOf(command: Command): string {
   return command.description().split('\n')[0]?.replace(/\.$/, '') ?? '';
 }
 
-/** A command line that nothing is run with. */
+/** A command line in which no command is run. */
 function silentCli(version: string): Cli {
   const nothing = { write: () => true, isTTY: false };
   const refuse = (): never => {

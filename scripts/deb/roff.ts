@@ -21,12 +21,12 @@ export function paragraph(text: string): Line[] {
   return ['.PP', ...text.split('\n').map(textLine)];
 }
 
-/** A term, and indented below it what it means. */
+/** A term, with its meaning indented below it. */
 export function item(term: string, text: string): Line[] {
   return ['.TP', `\\fB${escaped(term)}\\fR`, ...(text === '' ? ['\\&'] : text.split('\n').map(textLine))];
 }
 
-/** As it is, each line for itself. */
+/** Verbatim, line by line. */
 export function literal(text: string): Line[] {
   return ['.PP', '.nf', ...text.split('\n').map(textLine), '.fi'];
 }

@@ -1,4 +1,4 @@
-// A context that pins the authority of its fleet follows a rotation: before the old authority is dropped, it has the new one.
+// A context that pins the authority of its fleet follows a rotation: it learns the new authority before the old one is dropped.
 
 import { fingerprintOf } from '../base/tls/pinned-authority.ts';
 import type { TlsFetch } from '../base/tls/tls-fetch.ts';
@@ -6,18 +6,18 @@ import { isRecord } from '../base/is-record.ts';
 import { type Context, readContexts, writeContexts } from './context-file.ts';
 
 interface Learning {
-  /** Of the file of contexts. */
+  /** The path of the file of contexts. */
   readonly path: string;
-  /** In which `authorities` are pinned. */
+  /** The context, which pins `authorities`. */
   readonly context: Context;
-  /** The value of `berth-authorities`, from a server that was verified. */
+  /** The value of the header `berth-authorities`, from a verified server. */
   readonly told: string;
   readonly url: string;
-  /** Verifies the server. */
+  /** Sends a request, and verifies the server. */
   readonly send: TlsFetch['fetch'];
 }
 
-/** Never throws: what was asked of the server has been answered, and the next command tries again. */
+/** Never throws: the request of the command has succeeded, and the next command tries again. */
 export async function learnAuthorities({ path, context, told, url, send }: Learning): Promise<void> {
   const pinned = context.authorities ?? '';
   if (told === certificatesIn(pinned).map(short).join()) return;
@@ -32,7 +32,7 @@ export async function learnAuthorities({ path, context, told, url, send }: Learn
     ]);
     await writeContexts(path, { ...file, contexts: Object.fromEntries(contexts) });
   } catch {
-    // a file that cannot be written, or a server that went away
+    // the file cannot be written, or the server is unreachable
   }
 }
 

@@ -83,12 +83,12 @@ async function trustOf(
 }
 
 /**
- * Over connections that are verified by the authorities of a context. When the fleet's are others by now, those that such a connection brings
- * take their place in the context, so that it goes on when the old one is dropped.
+ * Sends requests over connections that the authorities of the context verify. When the fleet reports other authorities, they replace those of the
+ * context, so that the context still works after the old authority is dropped.
  */
 function learningFetch(cli: Cli, context: Context, trust: { readonly ca: string }): TlsFetch['fetch'] {
   const tls = new TlsFetch(() => trust);
-  let learned = context.authorities === undefined; // of a fingerprint in the environment nothing is kept
+  let learned = context.authorities === undefined; // a fingerprint from the environment is not stored
   return async (url, init) => {
     const response = await tls.fetch(url, init);
     const told = response.headers.get(authoritiesHeader);

@@ -1,4 +1,4 @@
-// Requests of a command that is part of a trace: by TRACEPARENT, as CI systems and `otel-cli` set it for the programs that they start.
+// Adds requests to the trace in TRACEPARENT, which CI systems and `otel-cli` set for the programs that they start.
 
 import { traceParentIn } from '../base/tracing/trace-parent.ts';
 import type { Cli } from './cli.ts';

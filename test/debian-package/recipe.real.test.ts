@@ -1,5 +1,5 @@
-// Follows docs/debian.md on a machine of namespaces: the package that `npm run build:deb` makes is installed, runs, is upgraded, removed and
-// purged with apt-get. Stand-in is systemctl, because no systemd runs there; guests are pretended.
+// Follows docs/debian.md on a machine of namespaces: the package that `npm run build:deb` builds is installed, upgraded, removed and purged with
+// apt-get, and its services run. systemctl is a stand-in, because no systemd runs there; the driver is fake.
 
 import { type ChildProcess, execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ const project = resolve(import.meta.dirname, '../..');
 
 function whyNot(): string | undefined {
   if (process.getuid?.() !== 0) return 'only root may make machines of namespaces';
-  // In a chroot mounts cannot be kept apart, for its root is no mount point.
+  // Mount namespaces do not work in a chroot, because its root is no mount point.
   return spawnSync('unshare', ['--mount', 'true']).status === 0 ? undefined : 'there are no mount namespaces here';
 }
 

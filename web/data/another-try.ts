@@ -1,4 +1,4 @@
-// How long to wait before the server is asked again: longer each time, and no longer when the page is looked at or the network is back.
+// Back-off before the next attempt to reach the server. It ends early when the page becomes visible or the network returns.
 
 const firstDelayMs = 500;
 const delayMsMax = 30_000;

@@ -1,17 +1,17 @@
-// A login by a provider: the page goes there, and comes back with a code, which the server exchanges. docs/login.md.
+// A login with a provider: the browser goes to the provider and returns with a code, which the server exchanges (docs/login.md).
 
 import type { LoginProvider } from '../../src/api/routes/login.ts';
 import { client } from './client.ts';
 
 const callback = '/ui/login/callback';
 
-/** Those that people log in with; none when nothing is configured. */
+/** The configured login providers; empty when there is none. */
 export async function loginProviders(): Promise<readonly LoginProvider[]> {
   const { providers } = await client.json<{ readonly providers: readonly LoginProvider[] }>('/v1/login');
   return providers;
 }
 
-/** Leaves the page. Throws what the server says. */
+/** Leaves the page. Throws the server's error. */
 export async function beginLogin(provider: string): Promise<void> {
   const returnTo = location.pathname.startsWith('/ui') && location.pathname !== callback ? location.pathname : '/ui/';
   const body = { provider, returnTo };
@@ -19,7 +19,7 @@ export async function beginLogin(provider: string): Promise<void> {
   location.assign(url);
 }
 
-/** The answer of a provider in the address as it was loaded; it is taken out of the address, so that no history has it. */
+/** The provider's answer in the URL. Removes it from the URL, so that it does not stay in the history. */
 export function takeAnswer(): URLSearchParams | undefined {
   if (location.pathname !== callback) return undefined;
   const answer = new URLSearchParams(location.search);
@@ -27,7 +27,7 @@ export function takeAnswer(): URLSearchParams | undefined {
   return answer;
 }
 
-/** Begins the session, and goes back to where the login was asked for. Throws why not. */
+/** Starts the session, and returns to the page where the login began. Throws the reason of a failure. */
 export async function finishLogin(answer: URLSearchParams): Promise<void> {
   const [code, state, iss] = [answer.get('code'), answer.get('state'), answer.get('iss')];
   if (code === null || state === null)

@@ -1,4 +1,4 @@
-// FleetMapData: all hosts, each with what the map shows of it. States come with each change; what is claimed is read again now and then.
+// FleetMapData: all hosts with the properties that the map shows. States follow each change; claims are refreshed periodically.
 
 import { useSyncExternalStore } from 'react';
 import type { FleetMap } from '../../src/api/lists/fleet-map.ts';
@@ -17,7 +17,7 @@ export interface MapRow {
   readonly name: string;
   readonly pool: string;
   readonly state: HostStateName;
-  /** Those that the map groups by. */
+  /** The labels that the map groups by. */
   readonly labels: Readonly<Record<string, string>>;
   readonly consumers: number;
   readonly classes: Readonly<Record<string, ClassShare>>;
@@ -57,7 +57,7 @@ class FleetMapData implements Source {
     return map;
   }
 
-  /** A page that is not shown, and one without a server, wait on. */
+  /** Hidden pages and pages without a connection keep waiting. */
   #rereadAfter(delayMs: number): void {
     clearTimeout(this.#rereading);
     this.#rereading = setTimeout(() => {

@@ -1,5 +1,5 @@
-// Followed: something that is read once and then kept as the server has it, while a component looks at it. A change is applied at once and
-// told once per frame. When the server is gone it keeps what it has, says since when, and tries again.
+// Followed: a value that is read once and then kept up to date while a component uses it. Changes are applied at once and published once per
+// frame. When the server is unreachable, the value stays, with the time since when it is stale, and the connection is retried.
 
 import { ApiError } from '../../src/api/errors.ts';
 import type { KindsChange } from '../../src/api/client/user-client.ts';
@@ -13,22 +13,22 @@ export type Standing =
   | { readonly state: 'offline'; readonly sinceMs: number; readonly why: string }
   | { readonly state: 'refused'; readonly why: string };
 
-/** A put or a delete of the kind that is followed. */
+/** A put or a delete of the followed kind. */
 export type Change = Extract<KindsChange, { readonly type: 'put' | 'delete' }>;
 
 export interface Source {
   readonly kind: Kind;
-  /** Reads it; answers from where changes are to be told. */
+  /** Reads the value. Returns the position from which changes follow. */
   load(signal: AbortSignal): Promise<From>;
   apply(change: Change): void;
   clear(): void;
-  /** Makes a new value for those who look: once per frame. */
+  /** Publishes a new value to its users: once per frame. */
   tell(): void;
 }
 
-/** A page that is left and come back to within this time finds its data as it was. */
+/** A page that is reopened within this time still has its data. */
 const lingerMs = 5_000;
-/** Of what may be read and not watched. */
+/** For values that may be read but not watched. */
 const pollMs = 10_000;
 
 export class Followed {
@@ -65,7 +65,7 @@ export class Followed {
     }
   };
 
-  /** Those who look see it at the next frame. A page that is not shown has none. */
+  /** Users see it at the next frame. A hidden page has no frames. */
   changed(): void {
     if (this.#frame !== 0) return;
     this.#frame = requestAnimationFrame(() => {

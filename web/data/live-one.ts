@@ -1,4 +1,4 @@
-// LiveOne: one resource, as the server has it.
+// LiveOne: one resource, kept up to date.
 
 import { ApiError } from '../../src/api/errors.ts';
 import type { Kind, ResourceByKind } from '../../src/api/resources/index.ts';
@@ -7,14 +7,14 @@ import { type Change, Followed, type Source, type Standing } from './followed.ts
 import type { From } from './stream.ts';
 
 export interface Named {
-  /** Or its id. */
+  /** A name or an id. */
   readonly name: string;
-  /** Undefined: of the fleet, or of any project. */
+  /** Undefined: a resource of the fleet, or of any project. */
   readonly project: string | undefined;
 }
 
 export interface SeenOne<T> {
-  /** Undefined: there is none that the user may see. */
+  /** Undefined: there is none, or the user may not read it. */
   readonly found: T | undefined;
   readonly revision: number;
   readonly standing: Standing;

@@ -1,5 +1,5 @@
-// RowWindow: the rows of a list that are looked at, and how many there are in all. The list may have any length: nothing else of it is
-// read. A row that is shown changes at once; when rows come or go, those that are shown are read again.
+// RowWindow: the visible rows of a list, and the total number of rows. The list may have any length: only visible rows are read. A visible row
+// changes at once; when rows are added or removed, the visible rows are read again.
 
 import { fits, parseWords } from '../../src/api/lists/words.ts';
 import type { AnyResource, Kind, ResourceByKind } from '../../src/api/resources/index.ts';
@@ -9,20 +9,20 @@ import { keyOf } from './live-list.ts';
 import type { From } from './stream.ts';
 
 export interface Rows<T> {
-  /** That fit the filter. */
+  /** Number of rows that match the filter. */
   readonly length: number;
-  /** Undefined: it is being read. */
+  /** Undefined: the row is being read. */
   at(index: number): T | undefined;
-  /** These are looked at. */
+  /** Sets the visible rows. */
   look(first: number, last: number): void;
-  /** All that have been read. */
+  /** All rows that have been read. */
   readonly known: readonly T[];
   readonly revision: number;
   readonly standing: Standing;
 }
 
 const chunkSize = 100;
-/** At least this long between two readings because rows came or went, and so long that reading takes a tenth of the time. */
+/** Minimum time between two refreshes after rows were added or removed. It grows so that reading takes at most a tenth of the time. */
 const rereadMsMin = 300;
 const shareOfTime = 0.1;
 
@@ -33,7 +33,7 @@ export class RowWindow<K extends Kind> implements Source {
   readonly #chunks = new Map<number, ResourceByKind[K][]>();
   readonly #places = new Map<string, { readonly chunk: number; readonly at: number }>();
   readonly #reading = new Set<number>();
-  /** What came while a part was read, which the answer may not have yet. */
+  /** Changes that arrived while a chunk was read, which the answer may not contain. */
   readonly #recent = new Map<string, ResourceByKind[K]>();
   #reads = 0;
   #looked = { first: 0, last: 0 };
@@ -106,7 +106,7 @@ export class RowWindow<K extends Kind> implements Source {
       await this.#list({ offset: chunk * chunkSize, limit: chunkSize });
       this.followed.changed();
     } catch {
-      // The stream says that the server is gone; the chunk is read when it is looked at again.
+      // The stream reports that the server is unreachable; the chunk is read when it becomes visible again.
     } finally {
       this.#reading.delete(chunk);
     }
@@ -158,7 +158,7 @@ export class RowWindow<K extends Kind> implements Source {
     try {
       await this.load();
     } catch {
-      // As for a chunk: the stream says that the server is gone.
+      // As for a chunk: the stream reports that the server is unreachable.
     }
     this.#rereading = undefined;
     this.followed.changed();

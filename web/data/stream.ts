@@ -1,5 +1,5 @@
-// ChangeStream: one watch for everything that the pages of a tab follow, whatever kinds that is: browsers keep few connections to a server.
-// A broken connection is made again, from the last revision; who follows hears of it, and loses nothing.
+// ChangeStream: one watch for all kinds that the pages of a tab follow, because browsers limit the connections to a server. A broken connection
+// is reopened from the last revision: followers are notified, and miss no change.
 
 import { ApiError } from '../../src/api/errors.ts';
 import type { KindsChange } from '../../src/api/client/user-client.ts';
@@ -15,7 +15,7 @@ export interface From {
 export interface Following {
   readonly kind: Kind;
   take(change: KindsChange): void;
-  /** The connection is there again, or has broken. */
+  /** The connection is open again, or has broken. */
   connected(why: string | undefined): void;
 }
 
@@ -31,9 +31,9 @@ interface Connection {
   revision: number;
 }
 
-/** Pages that replace each other follow the same: the connection is not made again for that. */
+/** Pages that replace each other often follow the same kinds: the connection stays open for this long. */
 const lingerMs = 1_000;
-/** The server says something every ten seconds. */
+/** The server sends a line at least every ten seconds. */
 const silenceMsMax = 25_000;
 
 export class ChangeStream {
@@ -67,7 +67,7 @@ export class ChangeStream {
     }
   }
 
-  /** Does not wait any longer. */
+  /** Ends the wait. */
   retry(): void {
     this.#retry?.abort();
   }

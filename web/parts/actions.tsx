@@ -1,4 +1,4 @@
-// Buttons for what can be done with a thing. Each names the berth command that does the same; what the server refuses is shown in its words.
+// Action buttons of a resource. Each names the equivalent berth command; a refusal shows the server's message.
 
 import { Alert, Button, Code, Group, Tooltip } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
@@ -10,7 +10,7 @@ export interface Action {
   readonly name: string;
   /** Of berth. */
   readonly command: string;
-  /** What is asked before: it names the target and the effect. Absent: nothing is asked. */
+  /** The confirmation, which names the target and the effect. Absent: no confirmation. */
   readonly question?: string;
   /** Why it cannot be done now. */
   readonly whyNot?: string | undefined;

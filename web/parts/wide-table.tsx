@@ -1,4 +1,4 @@
-// A short table that may be wider than its page: then it scrolls by itself, by keys too.
+// A short table that may be wider than its page: it then scrolls horizontally, also with the keyboard.
 
 import { Box, Table } from '@mantine/core';
 import type { ReactNode } from 'react';
@@ -10,7 +10,7 @@ export function WideTable({
   children,
 }: {
   readonly label: string;
-  /** Their names; absent: there is no head. An empty name has no head cell. */
+  /** Column names; absent: no header. An empty name has no header cell. */
   readonly columns?: readonly string[];
   readonly minWidth?: number;
   readonly children: ReactNode;

@@ -9,7 +9,7 @@ const facts: UpgradeFacts = {
 };
 const host = (name: string, agentVersion: string, ready = true) => ({ name, agentVersion, ready });
 
-describe('what stands in the way of an upgrade', () => {
+describe('what blocks an upgrade', () => {
   it.each<[string, Partial<UpgradeFacts>, string[]]>([
     ['nothing', {}, []],
     ['a store without servers so far', { servers: [], hosts: [], store: { unreadable: [] } }, []],
@@ -47,8 +47,8 @@ describe('what stands in the way of an upgrade', () => {
       level: 'blocks',
       code: 'AgentTooOld',
       message:
-        '7 agents are of version 0.2.0 (hosts "a", "b", "c", "d", "e" and 2 more): servers of 0.6.0 refuse agents more than 2 minor versions behind',
-      advice: 'upgrade these agents to 0.4 or newer first, as far as the servers that run now permit',
+        '7 agents have version 0.2.0 (hosts "a", "b", "c", "d", "e" and 2 more): servers of 0.6.0 refuse agents that are more than 2 minor versions older',
+      advice: 'first upgrade these agents to 0.4 or newer, to a version that the current servers accept',
     });
   });
 });

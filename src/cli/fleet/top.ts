@@ -138,7 +138,7 @@ async function allUsage(client: UserClient): Promise<ReadonlyMap<string, HostUsa
   return usage;
 }
 
-/** By project and name. */
+/** Usage of all measured instances, by project and name. */
 async function allUsed(client: UserClient, of: { project?: string }): Promise<ReadonlyMap<string, InstanceUsage>> {
   const { items } = await client.allInstanceUsage({ ...of, limit: 100_000 });
   return new Map(items.map((item) => [keyOf({ project: item.project, name: item.instance }), item]));
@@ -219,7 +219,7 @@ interface InstanceRow extends Claim {
   readonly name: string;
   readonly phase: string;
   readonly host: string;
-  /** Absent: it is not measured. */
+  /** Absent: not measured. */
   readonly used?: { readonly cpus?: number; readonly memoryMiB: number };
 }
 
@@ -241,7 +241,7 @@ function usedOf({ cpus, memoryBytes }: InstanceUsage): NonNullable<InstanceRow['
   return { ...(cpus === undefined ? {} : { cpus }), memoryMiB: Math.ceil(memoryBytes / 2 ** 20) };
 }
 
-/** Those that use most come first; then those that claim most. */
+/** Sorts by usage, then by claims, the largest first. */
 function byUse(a: InstanceRow, b: InstanceRow): number {
   return (b.used?.cpus ?? 0) - (a.used?.cpus ?? 0) || byClaim(a, b);
 }

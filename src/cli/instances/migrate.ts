@@ -29,13 +29,13 @@ export function migrateCommand(cli: Cli): Command {
   return new Command('migrate')
     .description('Show the plan to move an instance to another host; with --apply carry it out')
     .argument('<instance>')
-    .option('--live', 'while it runs: it stands still for a moment only; default: it is stopped while it is copied')
+    .option('--live', 'move it while it runs, with a pause of a moment; default: stop it while it is copied')
     .option('--to <host>', 'move it to this host; default: the best one')
     .option('--bandwidth <size>', 'copy at most this much per second, such as 100MiB; default: no limit')
     .option('--apply <hash>', 'carry out the plan with this hash, with the same options; refused when it has changed')
     .option('-y, --yes', 'carry out the plan as it is now')
     .option('-w, --wait', 'show its progress until it has ended')
-    .option('--cancel', 'end a move that is not committed; the instance stays where it is')
+    .option('--cancel', 'cancel a move that is not committed; the instance stays on its host')
     .addOption(outputOption('value'))
     .action(async (name: string, flags: Flags, command: Command) => {
       const verbs = [flags.apply, flags.yes, flags.cancel].filter((flag) => flag !== undefined);
@@ -109,11 +109,11 @@ function planLines({ instance, kind, from, to, way, copies, obstacles, hash }: M
   return [
     `Plan to move instance ${instance} from ${from} to ${to}: ${
       kind === 'live'
-        ? 'it runs on while its disk and its memory are copied, and stands still for a moment.'
+        ? 'it keeps running while its disk and its memory are copied, and is paused for a moment.'
         : 'it is stopped while its files are copied, and then starts there.'
     }`,
     ...copies.map(({ what, gibMax }) => `  copied: ${what}${gibMax === 0 ? '' : `, at most ${gibMax} GiB`}`),
-    `  bytes: ${way === 'direct' ? 'from host to host' : 'through the control plane'}`,
+    `  transport: ${way === 'direct' ? 'from host to host' : 'through the control plane'}`,
     '',
     `Plan ${hash}. Apply it with:`,
     `  ${next}`,

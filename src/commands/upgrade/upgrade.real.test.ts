@@ -61,7 +61,7 @@ it('says what is wrong with a store whose servers are stopped', async () => {
   const url = `sqlite:${join(directory, 'berth.db')}`;
   expect(await berth(`upgrade check --store ${url}`)).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('note    VersionUnknown: the agent of host "h2" is of version of-a-developer'),
+    stdout: expect.stringContaining('note    VersionUnknown: the agent of host "h2" has version of-a-developer'),
   });
   const store = await openStore(url);
   await store.commit([], [{ key: 'hosts/torn', value: Buffer.from('{"kind":"host","sch') }]);

@@ -1,4 +1,4 @@
-// `berth upgrade check`: what stands in the way of running this version with a fleet, or with a store whose servers are stopped. It changes nothing.
+// `berth upgrade check`: what blocks an upgrade of a fleet, or of the store of stopped servers, to this version. It changes nothing.
 
 import { Command } from 'commander';
 import { ApiError } from '../../api/errors.ts';
@@ -29,12 +29,12 @@ export function upgradeCommand(cli: Cli): Command {
 
 function checkCommand(cli: Cli): Command {
   return new Command('check')
-    .description('List what stands in the way of running this version with the fleet')
-    .option('--store <url>', 'read this store, with its servers stopped, instead of asking the server')
+    .description('List what blocks an upgrade of the fleet to this version')
+    .option('--store <url>', 'read the store of stopped servers directly, instead of asking a server')
     .addOption(outputOption('value'))
     .addHelpText(
       'after',
-      '\nRun it with the new version, before any server is upgraded. It changes nothing.\nThe exit code is 0 when nothing blocks the upgrade, and 7 when something does.',
+      '\nRun this command of the new version before you upgrade any server. It changes nothing.\nThe exit code is 0 when nothing blocks the upgrade, and 7 when something does.',
     )
     .action(async ({ store, output }: CheckFlags, command: Command) => {
       const facts = store === undefined ? await factsOfServer(cli, command) : await factsOfStoreAt(cli, store);
@@ -53,7 +53,7 @@ function checkCommand(cli: Cli): Command {
 async function factsOfStoreAt(cli: Cli, url: string): Promise<UpgradeFacts> {
   const store = await openStoreOf(url, {
     mustExist: true,
-    advice: { Locked: 'or leave out --store, to ask the server' },
+    advice: { Locked: 'or omit --store, to ask the server' },
   });
   try {
     const facts = await tellFailure('check the store', () => factsOfStore(store));
@@ -72,7 +72,7 @@ async function factsOfServer(cli: Cli, command: Command): Promise<UpgradeFacts> 
     const { items } = await client.list('host');
     const answering = list?.items.some((server) => server.version === version)
       ? []
-      : [{ name: 'the one that answers', version }];
+      : [{ name: 'the one that was asked', version }];
     return {
       target: targetOf(cli),
       servers: [...answering, ...(list?.items ?? [])].map(({ name, version: is }) => ({
@@ -86,7 +86,7 @@ async function factsOfServer(cli: Cli, command: Command): Promise<UpgradeFacts> 
   });
 }
 
-/** Undefined: the server is of a version without this list. */
+/** Undefined: the server is of an earlier version without this list. */
 async function serversOf(client: UserClient): Promise<ServerList | undefined> {
   try {
     return await client.servers();

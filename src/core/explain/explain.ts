@@ -103,7 +103,7 @@ function isWaiting({ status, spec }: Instance): boolean {
   return status.host === undefined && status.phase === 'Pending' && isToBeOn(spec);
 }
 
-/** `heldOutside`: words for what outside consumers hold there, which a refusal for want of room says as well. */
+/** `heldOutside`: text about the usage of outside consumers, which is added to refusals for insufficient capacity. */
 function explainHost(
   { host, refusals, score, scores }: HostVerdict,
   current: string | undefined,

@@ -51,7 +51,7 @@ export function* lossesInSteps(snapshot: Snapshot, losses: 1 | 2): Steps<LossCap
     if (unplaced === 0) survived += 1;
     else failed.push({ lost, instances, unplaced });
   }
-  // Why instances find no room costs a look at every host: it is found only for what is shown.
+  // An explanation examines every host, so only the displayed instances get one.
   failed.sort((a, b) => b.unplaced - a.unplaced || (namesOf(a.lost).join() < namesOf(b.lost).join() ? -1 : 1));
   const worst: LossCapacity['worst'][number][] = [];
   for (const { lost, instances } of failed.slice(0, worstMax))
@@ -163,7 +163,7 @@ function namesOf(lost: readonly Candidate[]): string[] {
   return lost.map(({ host }) => host);
 }
 
-/** One after the other; each step has the earlier placements in place. It says why for at most `explained` instances. */
+/** Places the instances one by one, each on top of the earlier placements. Explains at most `explained` failures. */
 function* lose(snapshot: Snapshot, lost: readonly Candidate[], explained: number): Steps<Outcome> {
   const engine = engineOf(snapshot);
   const { fleet } = engine;

@@ -44,7 +44,7 @@ export function* awaitEnds(question: Question, slots: readonly Slot[]): Steps<Ne
   ];
 }
 
-/** As project/name. Outside consumers have no names of ours. */
+/** As project/name. Outside consumers have no such names. */
 export function instancesIn(ends: readonly Pick<Allocation, 'consumer'>[]): string[] {
   return ends.flatMap(({ consumer: { kind, project, name } }) => (kind === 'outside' ? [] : [`${project}/${name}`]));
 }

@@ -1,10 +1,10 @@
-// What clients of the Placement API hold of a host: words for explanations, as no instance or task says it.
+// Texts for explanations about the usage of Placement API clients on a host, which no instance or task shows.
 
 import type { Amounts } from '../../api/resources/metadata.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { listed } from '../scheduler/words.ts';
 
-/** Of the classes in `asked`: "16 VCPU are held by 3 outside consumers"; undefined: nothing of them. */
+/** For the classes in `asked`: "16 VCPU are held by 3 outside consumers"; undefined: they use none of these classes. */
 export function outsideHeld(snapshot: Snapshot, host: string, asked: Amounts): string | undefined {
   const held = new Map<string, number>();
   const consumers = new Set<string>();

@@ -1,4 +1,4 @@
-// What the end of a drain means for each thing that it was about to move: a move that has not committed ends, one that has goes on.
+// The effect of a cancelled drain on each guest: moves that have not committed are cancelled, committed moves continue.
 
 import type { PlannedGuest } from '../../api/plans/host-plan.ts';
 import { abort } from '../migrations/migration-steps.ts';

@@ -141,7 +141,7 @@ export function isLive({ action, reasons }: Pick<PlannedGuest, 'action' | 'reaso
 function wayOf(snapshot: Snapshot, instance: Instance, { host, driver }: Allocation): PlanReason {
   const [obstacle] = obstaclesToLive(snapshot, instance, driver);
   if (obstacle === undefined && hasLikeHost(snapshot, host, driver))
-    return { code: liveCode, message: 'it runs on while it is copied, and stands still for a moment' };
+    return { code: liveCode, message: 'it keeps running while it is copied, and is paused for a moment' };
   const why = obstacle?.code === 'VolumeStays' ? ` (${obstacle.message})` : '';
   return { code: 'Cold', message: `it is stopped, copied and started there${why}` };
 }

@@ -1,4 +1,4 @@
-// Metrics of what guests use: sums by host, and on request each guest. Of the hosts whose heartbeats this server receives.
+// Metrics of guest usage: sums per host, and optionally each guest. Only for hosts whose heartbeats this server receives.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { keys } from '../../core/state/keys.ts';
@@ -8,18 +8,18 @@ import type { GuestUsages, MeasuredGuest, summedCounters } from './guest-usages.
 export interface GuestMetricsParts {
   readonly snapshot: Snapshot;
   readonly usages: GuestUsages;
-  /** On the monotonic clock: measurements received before count as gone. */
+  /** On the monotonic clock: older measurements are ignored. */
   readonly freshSinceMs: () => number;
 }
 
-/** Time series of guests, for each metric: enough for a large server, and a bound. Those beyond are left out. */
+/** Maximum number of time series of guests per metric; further guests are omitted. */
 const guestsMax = 5_000;
 
 const counted: readonly {
   readonly of: (typeof summedCounters)[number];
   readonly name: string;
   readonly what: string;
-  /** Of the counter in the metric's unit. */
+  /** The counter in the unit of the metric. */
   readonly factor: number;
 }[] = [
   { of: 'cpuMs', name: 'cpu_seconds_total', what: 'Processor time that guests used', factor: 0.001 },
@@ -29,7 +29,7 @@ const counted: readonly {
   { of: 'networkSentBytes', name: 'network_sent_bytes_total', what: 'Bytes that guests sent', factor: 1 },
 ];
 
-/** Sums of hosts that are known; the sum of a pool is `sum by (pool)`. */
+/** Sums of known hosts; for a pool use `sum by (pool)`. */
 export function measureHostGuests(registry: Registry, { snapshot, usages, freshSinceMs }: GuestMetricsParts): void {
   const labelNames = ['host', 'pool'];
   const labelsOf = (host: string): { host: string; pool: string } | undefined => {
@@ -72,7 +72,7 @@ export function measureHostGuests(registry: Registry, { snapshot, usages, freshS
   );
 }
 
-/** Each guest by project and name: only for readers who may know these. */
+/** Each guest by project and name: only for callers who may read these. */
 export function measureGuests(registry: Registry, parts: GuestMetricsParts): void {
   const labelNames = ['project', 'instance', 'host'];
   for (const { of, name, what, factor } of counted)

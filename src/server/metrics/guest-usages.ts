@@ -1,5 +1,5 @@
-// Guest usages: what agents last said of their guests' use, and sums of it by host. In memory only, of the hosts whose heartbeats this server
-// receives; no decision reads it.
+// Guest usages: the latest measurements that agents reported of their guests, and sums per host. In memory only, and only for hosts whose
+// heartbeats this server receives. No decision reads it.
 
 import type { GuestCounters, GuestUsageReport } from '../../api/guests/guest-usage.ts';
 
@@ -8,13 +8,13 @@ export interface MeasuredGuest {
   readonly incarnation: number;
   readonly host: string;
   readonly counters: GuestCounters;
-  /** Processors in use on average since the measurement before; undefined after the first. */
+  /** Average number of CPUs in use since the previous measurement; undefined after the first. */
   readonly cpus: number | undefined;
   /** Milliseconds since 1970. */
   readonly measuredAtMs: number;
 }
 
-/** What only grows; summed over guests that are gone as well. */
+/** Counters, which include guests that no longer exist. */
 export const summedCounters = [
   'cpuMs',
   'diskReadBytes',
@@ -28,7 +28,7 @@ interface MeasuredHost {
   readonly sampledMs: number;
   readonly receivedMs: number;
   readonly guests: ReadonlyMap<string, MeasuredGuest>;
-  /** Since this server first heard of the host. */
+  /** Totals since this server's first measurement of the host. */
   readonly sums: Sums;
 }
 
@@ -51,26 +51,26 @@ export class GuestUsages {
       const same = known?.incarnation === incarnation ? known.counters : undefined;
       if (before !== undefined) addGrowth(sums, same, counters);
       const cpuMs = same === undefined ? undefined : counters.cpuMs - same.cpuMs;
-      // Below 0: it was started again.
+      // Below 0: the guest was restarted.
       const cpus = cpuMs === undefined || cpuMs < 0 || passedMs <= 0 ? undefined : cpuMs / passedMs;
       guests.set(instanceId, { instanceId, incarnation, host, counters, cpus, measuredAtMs: nowMs });
     }
     this.#hosts.set(host, { sampledMs, receivedMs: monotonicMs, guests, sums });
   }
 
-  /** Of a guest on this host, if its newest measurement was received at `sinceMs` or later, on the monotonic clock. */
+  /** Usage of a guest on this host, if its latest measurement was received at `sinceMs` (monotonic clock) or later. */
   of(host: string, instanceId: string, sinceMs: number): MeasuredGuest | undefined {
     const measured = this.#hosts.get(host);
     return measured && measured.receivedMs >= sinceMs ? measured.guests.get(instanceId) : undefined;
   }
 
-  /** Hosts, with what was measured at `sinceMs` or later. */
+  /** Hosts, with the usage that was measured at `sinceMs` or later. */
   *hosts(sinceMs: number): Generator<{ host: string; sums: Sums; guests: Iterable<MeasuredGuest> }> {
     for (const [host, { receivedMs, guests, sums }] of this.#hosts)
       yield { host, sums, guests: receivedMs >= sinceMs ? guests.values() : [] };
   }
 
-  /** It was removed. */
+  /** Forgets a removed host. */
   forget(host: string): void {
     this.#hosts.delete(host);
   }
@@ -80,7 +80,7 @@ function noSums(): Sums {
   return { cpuMs: 0, diskReadBytes: 0, diskWrittenBytes: 0, networkReceivedBytes: 0, networkSentBytes: 0 };
 }
 
-/** Of a guest that is new here, or was started again, all counts. */
+/** For a new or restarted guest, the whole value counts. */
 function addGrowth(sums: Sums, before: GuestCounters | undefined, now: GuestCounters): void {
   for (const name of summedCounters) {
     const [then = 0, value = 0] = [before?.[name], now[name]];

@@ -1,6 +1,6 @@
-// A login in a browser: authorization code with PKCE, exchanged by this server (RFC 7636, RFC 9700). A cookie that scripts cannot read
-// binds it to the browser that began it. It holds a sealed state, from which verifier and nonce are derived, so that no server keeps
-// anything, and any server of the fleet can end what another began.
+// A login in a browser: authorization code with PKCE, exchanged by this server (RFC 7636, RFC 9700). A cookie that scripts cannot read binds it
+// to the browser that began it. It holds a sealed state, from which verifier and nonce are derived: servers keep no state, and any server can
+// finish a login that another one began.
 //
 //   page ── begin ──▶ server: cookie, URL ──▶ page goes to the provider ──▶ /ui/login/callback?code ── finish ──▶ session cookie
 
@@ -13,7 +13,7 @@ export interface BrowserLogin {
   readonly provider: string;
   readonly state: string;
   readonly redirectUri: string;
-  /** A page of our own, where the login was asked for. */
+  /** The page of the dashboard where the login began. */
   readonly returnTo: string;
   readonly expiresAtMs: number;
 }
@@ -21,7 +21,7 @@ export interface BrowserLogin {
 const purpose = 'berth browser login 1';
 export const browserLoginMs = 600_000;
 export const callbackPath = '/ui/login/callback';
-/** Sent to where the login begins and ends, and nowhere else. */
+/** The path of the cookie: only the routes that begin and finish logins. */
 const cookiePath = '/v1/session/login';
 
 export function loginCookie(
@@ -38,7 +38,7 @@ export function loginCookie(
   return [...parts, ...(secure ? ['Secure'] : [])].join('; ');
 }
 
-/** Throws `Unauthenticated` when this browser began no login, or another. */
+/** Throws `Unauthenticated` when this browser did not begin this login. */
 export function loginIn(
   cookie: string | undefined,
   { secret, secure, state, nowMs }: { secret: Uint8Array; secure: boolean; state: string; nowMs: number },

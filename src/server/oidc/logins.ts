@@ -79,7 +79,7 @@ export class Logins {
     return this.#byCode(login);
   }
 
-  /** Of a login in a browser, for any provider. `iss`: who the provider says it is (RFC 9207). */
+  /** Finishes a login in a browser. `iss`: the issuer that the provider sent (RFC 9207). */
   async byBrowserCode(login: CodeLogin, iss: string | undefined): Promise<VerifiedLogin> {
     const { issuer, answersWithIssuer } = await this.#metadataOf(this.#provider(login.provider));
     if (iss === undefined ? answersWithIssuer : iss !== issuer)
@@ -87,7 +87,7 @@ export class Logins {
     return this.#byCode(login);
   }
 
-  /** Where a browser goes to log in. Throws `InvalidRequest` for a provider that is not there, `Unavailable` for one that does not answer. */
+  /** The URL at which a browser logs in. Throws `InvalidRequest` for an unknown provider, `Unavailable` when the provider does not answer. */
   async authorizationUrl(
     name: string,
     asked: {
@@ -126,7 +126,7 @@ export class Logins {
     try {
       return await this.#issuer(issuer).metadata();
     } catch (cause) {
-      this.#log.warn('a provider cannot be asked for its metadata', { issuer, error: describeError(cause) });
+      this.#log.warn('cannot read the metadata of a login provider', { issuer, error: describeError(cause) });
       throw new ApiError('Unavailable', `the provider ${quoted(name)} cannot be reached now; try again`);
     }
   }

@@ -44,7 +44,7 @@ const claimed = (resources: object, generation: number | null = null, provider =
   ...owner,
 });
 
-type Row = readonly [what: string, call: string, status: number, body?: unknown, code?: string];
+type Row = [what: string, call: string, status: number, body?: unknown, code?: string];
 const undefinedCode = 'placement.undefined_code';
 
 const rows: readonly Row[] = [

@@ -1,4 +1,4 @@
-// The trace that a request is part of: the caller's, or one that follows from the id of the request, so that it is always the same.
+// The trace of a request: the caller's, or one derived from the id of the request, so that repeated lookups agree.
 
 import { hash } from 'node:crypto';
 import { traceIdIn } from '../../base/tracing/trace-parent.ts';

@@ -1,4 +1,4 @@
-// What of a host counts for an upgrade.
+// The facts about a host that an upgrade depends on.
 
 import { isReady } from '../../core/state/conditions.ts';
 import type { Host } from '../../api/resources/host.ts';

@@ -1,4 +1,4 @@
-// What a store says about an upgrade, read from the store itself: of a fleet whose servers are stopped. It changes nothing.
+// The facts about an upgrade, read directly from the store of stopped servers. Must never write to the store.
 
 import type { UpgradeFacts } from '../../api/upgrade/findings.ts';
 import { decodeRecord, UnreadableRecord } from '../../core/state/codec.ts';
@@ -12,10 +12,10 @@ import { factsOfHost } from './facts-of-host.ts';
 
 export type StoreFacts = Pick<UpgradeFacts, 'servers' | 'store' | 'hosts'>;
 
-/** Enough to see what is wrong. */
+/** Maximum number of reported records. */
 const unreadableMax = 20;
 
-/** Encrypted records are not read: those of forms that this program does not know would make `recordsVersion` larger. */
+/** Encrypted records are not read: `recordsVersion` tells whether the store may contain schema versions that this program does not know. */
 export async function factsOfStore(store: Store): Promise<StoreFacts> {
   const servers: StoreFacts['servers'][number][] = [];
   const hosts: StoreFacts['hosts'][number][] = [];
@@ -50,7 +50,7 @@ function factsOfMember({ name, version }: Extract<AnyRecord, { kind: 'member' }>
   return { name, ...(version === undefined ? {} : { version }) };
 }
 
-/** The version as it is stored; decoding raises it. */
+/** The stored schema version; decoding raises it. */
 function isOlderForm(bytes: Uint8Array): boolean {
   const [, version] = /"schemaVersion":(\d+)/.exec(Buffer.from(bytes).toString('utf8')) ?? [];
   return version !== undefined && Number(version) < schemaVersion;

@@ -1,5 +1,5 @@
-// The nearest changes that would make an instance fit, each with what would then happen: by a dry run where the change is of the instance
-// itself, else as the server found when it tried the change.
+// The nearest changes that would make an instance fit, each with its effect: from a dry run when the change is in the instance itself, otherwise
+// as the server computed it.
 
 import { Button, Group, List, Text as Words, Title } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';

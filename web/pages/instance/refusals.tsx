@@ -1,4 +1,4 @@
-// Which rules refuse which hosts: a row a reason, a cell a host. Who may not see hosts gets the numbers only.
+// Which rules refuse which hosts: one row per reason, one cell per host. Users who may not read hosts see only the numbers.
 
 import { Table, Text as Words, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
@@ -9,7 +9,7 @@ import classes from './refusals.module.css';
 interface RefusalsProps {
   readonly reasons: readonly ReasonExplanation[];
   readonly hosts: readonly HostExplanation[];
-  /** How many hosts there are in all. */
+  /** Total number of hosts. */
   readonly total: number;
 }
 
@@ -85,7 +85,7 @@ function Cells({
   );
 }
 
-/** Darkest where nothing else refuses: such a host is the nearest. */
+/** Darkest where no other rule refuses: such hosts are nearest to a fit. */
 function refusesAs({ refusals }: HostExplanation): 'alone' | 'among' {
   return refusals.length === 1 ? 'alone' : 'among';
 }

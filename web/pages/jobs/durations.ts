@@ -1,4 +1,4 @@
-// How long jobs ran, by what they run on. Pure.
+// Durations of jobs by label or image. Pure.
 
 import type { Job } from '../../../src/api/resources/job.ts';
 import { hasEnded, labelOf, ranMs } from './job-state.ts';
@@ -18,7 +18,7 @@ export interface LabelDurations {
   readonly count: number;
   readonly failed: number;
   readonly medianMs: number;
-  /** 19 of 20 took no longer. */
+  /** The 95th percentile. */
   readonly p95Ms: number;
 }
 

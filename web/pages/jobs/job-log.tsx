@@ -1,4 +1,4 @@
-// The log of one attempt of a job, as it comes. The attempt stands in the address, so that a link to a line stays right.
+// The live log of one attempt of a job. The URL names the attempt, so that links to lines stay valid.
 
 import { SegmentedControl, Stack } from '@mantine/core';
 import { type ReactNode, useEffect, useRef, useState } from 'react';

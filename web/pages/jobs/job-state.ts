@@ -1,4 +1,4 @@
-// What is said of a job: why it waits, how it ended, how long it ran. Pure.
+// Texts about a job: why it waits, how it ended, how long it ran. Pure.
 
 import type { Job, JobAttempt } from '../../../src/api/resources/job.ts';
 import { spanText } from '../../parts/units.ts';

@@ -1,4 +1,4 @@
-// One job: how it stands, what its attempts wrote and left, and what can be done with it.
+// One job: its state, the logs and artifacts of its attempts, and its actions.
 
 import { Group, Stack, Tabs } from '@mantine/core';
 import { lazy, type ReactNode, Suspense } from 'react';

@@ -25,7 +25,7 @@ export function PlanFormView({
   const answers = answersOf(form, search);
   const [draft, setDraft] = useState<Readonly<Record<string, string>>>(() => ({ ...answers }));
   const [told, setTold] = useState<string>();
-  /** A link to a plan is complete; what is typed is planned when it is asked for. */
+  /** The plan of a link is shown at once; after edits in the form, the user requests the plan. */
   const complete = faultOf(form, answers) === undefined && search.has('verb');
   const plan = useQuery({
     queryKey: ['plan', verb, answers],
@@ -37,7 +37,7 @@ export function PlanFormView({
   });
   const apply = useMutation({
     mutationFn: () => applyPlan(verb, answers, plan.data?.hash ?? ''),
-    // Refused when it is another by now: then this one is shown.
+    // It may be refused because the plan has changed: then the new plan is shown.
     onError: () => void plan.refetch(),
   });
   const ask = (): void => {

@@ -1,4 +1,4 @@
-// Goes to a plan about one thing.
+// A link to a plan for one resource.
 
 import { Button } from '@mantine/core';
 import type { ReactNode } from 'react';

@@ -1,4 +1,4 @@
-// A plan: the figures before and after, and what happens to each thing.
+// A plan: the figures before and after, and what happens to each resource.
 
 import { Alert, List, Stack, Table, Text as Words } from '@mantine/core';
 import type { ReactNode } from 'react';

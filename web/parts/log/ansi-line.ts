@@ -1,5 +1,5 @@
-// One line of a log as runs of text with a style. Colours and corrections within the line are followed; every other command to a terminal
-// is dropped, and nothing becomes markup. Pure.
+// One line of a log as styled runs of text. Interprets colours and cursor movements within the line, drops all other escape sequences, and
+// creates no markup. Pure.
 
 export interface LogStyle {
   /** A CSS colour. */
@@ -20,15 +20,15 @@ export interface LogRun {
 
 export interface AnsiLine {
   readonly runs: readonly LogRun[];
-  /** What the next line begins with. */
+  /** The style at the beginning of the next line. */
   readonly end: LogStyle;
 }
 
 export const plainStyle: LogStyle = {};
 
-/** Columns that a line may have; what is beyond them is not shown. */
+/** Maximum columns of a line; the rest is not shown. */
 export const columnsMax = 16_384;
-/** An unfinished command to the terminal ends after this many characters. */
+/** An unfinished escape sequence ends after this many characters. */
 const commandCharsMax = 4_096;
 const tabColumns = 8;
 
@@ -80,7 +80,7 @@ class LineParser {
     this.#column += 1;
   }
 
-  /** `at` is behind the escape character. Returns where the text goes on. */
+  /** `at` is the position after the escape character. Returns the position after the sequence. */
   #escape(text: string, at: number): number {
     const kind = text.charAt(at);
     if (kind === '[') return this.#control(text, at + 1);
@@ -143,7 +143,7 @@ function endOfString(text: string, from: number): number {
   return limit;
 }
 
-/** Chosen so that each can be read on the dark ground of the log; black too. */
+/** Every colour, even black, is readable on the dark background of the log. */
 const colours = ['#8b929e', '#ff7b72', '#5fd47a', '#e3b341', '#79b8ff', '#d2a8ff', '#56d4dd', '#d0d7de'] as const;
 const brightColours = ['#a5adb8', '#ffa198', '#7ee787', '#f2cc60', '#a5d6ff', '#e2c5ff', '#8ce9f0', '#ffffff'] as const;
 const grounds = ['#000000', '#8e1519', '#116329', '#6b4c00', '#0a4a9e', '#5a2a99', '#0b5a63', '#4a515b'] as const;

@@ -1,4 +1,4 @@
-// Follows the log of one attempt of a job into a RunLog, and tells it once per frame. After a break it goes on from the byte that it had.
+// Follows the log of one attempt of a job into a RunLog, and notifies once per frame. After a broken connection it continues at the next byte.
 
 import { ApiError } from '../../../src/api/errors.ts';
 import { client } from '../../data/client.ts';
@@ -9,14 +9,14 @@ export interface RunLogState {
   /** Grows with each change of the log. */
   readonly version: number;
   readonly state: 'reading' | 'ended';
-  /** Why nothing comes; it may be tried again by itself. */
+  /** Why no data arrives; some failures are retried automatically. */
   readonly fault?: string;
 }
 
 const firstDelayMs = 500;
 const delayMsMax = 15_000;
 
-/** Returns what ends it. `isOver`: the attempt has ended, so that a stream which ends has sent all. */
+/** Returns a function that stops it. `isOver`: the attempt has ended, so the end of the stream is the end of the log. */
 export function followRunLog(
   { name, project, attempt, isOver }: { name: string; project: string; attempt: number; isOver: () => boolean },
   tell: (state: RunLogState) => void,

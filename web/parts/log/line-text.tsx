@@ -1,4 +1,4 @@
-// One line of a log: text with the colours of the program, and what was searched in it.
+// One line of a log: text with the program's colours, and highlighted matches of the search.
 
 import type { CSSProperties, ReactNode } from 'react';
 import { visibleText } from '../text.tsx';

@@ -1,4 +1,4 @@
-// The lines of a log that are seen, each with its number as a link.
+// The visible lines of a log, each with its number as a link.
 
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type ReactNode, type RefObject, useEffect, useImperativeHandle, useMemo, useRef } from 'react';
@@ -9,7 +9,7 @@ import { type LogTime, logTime } from './log-time.ts';
 import { isGroupEnd, type RunLog } from './run-log.ts';
 
 const rowPx = 18;
-/** How near to its end a log must be scrolled to be followed. */
+/** Maximum distance from the end at which the log is followed. */
 const nearEndPx = 5;
 
 export interface LogRowsHandle {
@@ -73,7 +73,7 @@ export function LogRows({
   );
   const firstMs = log.lines.find(({ atMs }) => atMs !== undefined)?.atMs;
   const numberWidth = `${Math.max(3, String(log.lines.length).length) + 2}ch`;
-  /** Only what the user does decides; text that is selected must stay where it is. */
+  /** Only user actions change this; selected text must not move. */
   const moved = (): void => onFollowing(isAtEnd(scroller.current) && getSelection()?.isCollapsed !== false);
 
   return (

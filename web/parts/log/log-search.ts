@@ -1,4 +1,4 @@
-// Search in a log: which lines have the text, whatever its case and colours. Pure.
+// Search in a log: the lines that contain a text, ignoring case and colours. Pure.
 
 import { plainText, type RunLog } from './run-log.ts';
 

@@ -1,4 +1,4 @@
-// What can be done with a log: search, times, folds, follow, download.
+// The toolbar of a log: search, times, groups, follow, download.
 
 import { Button, Group, SegmentedControl, Switch, Text as Words, TextInput } from '@mantine/core';
 import { type ReactNode, useRef } from 'react';

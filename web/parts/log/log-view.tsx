@@ -1,4 +1,4 @@
-// A log of any length: only the lines that are seen are drawn. It can be searched, folded and downloaded, and each line has a link.
+// A log of any length: only the visible lines are rendered. It can be searched, collapsed by groups and downloaded, and each line has a link.
 
 import { Alert, Stack, Text as Words } from '@mantine/core';
 import { type ReactNode, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react';
@@ -29,7 +29,7 @@ export function LogView({
   const [time, setTime] = useState<LogTime>('off');
   const [wanted, setWanted] = useState('');
   const [at, setAt] = useState(0);
-  /** Its end comes first, also of a log that is complete: it says how a job ended. */
+  /** Shows the end first, even of a complete log: the end says how a job ended. */
   const [following, setFollowing] = useState(linked === undefined);
   const searched = useDeferredValue(wanted);
   // oxlint-disable-next-line react/exhaustive-deps -- `version` stands for what is in the log
@@ -43,7 +43,7 @@ export function LogView({
     const group = log.groups.find(({ from, to = log.lines.length - 1 }) => index > from && index <= to);
     setFollowing(false);
     if (group && closed.has(group.from)) toggle(group.from);
-    // A fold that opens changes the rows: the line is found once they are there.
+    // Opening a group changes the rows: the line is found after the next render.
     requestAnimationFrame(() => rows.current?.show(index));
   };
   const toggle = (from: number): void =>
@@ -60,7 +60,7 @@ export function LogView({
     setAt(0);
     if (found[0] !== undefined) goTo(found[0]);
   }, [searched]);
-  /** The link that was followed last: what comes later must not move the page again. */
+  /** The link that was followed last: later lines must not scroll the page again. */
   const followed = useRef<string>(undefined);
   useEffect(() => {
     if (linked === undefined || followed.current === hash || log.lines.length < linked.from) return;

@@ -1,5 +1,5 @@
 // RunLog: the log of a run as lines, from its bytes as they come. Each stored line is `TIME STREAM TAG TEXT`; tag `P`: the program's line
-// goes on in the next one of its stream. Only the lines are kept: what is shown of them is made when they are seen.
+// continues in the next stored line of its stream. Only the lines are kept; they are rendered when they become visible.
 
 import { ansiLine, type AnsiLine, type LogStyle, plainStyle } from './ansi-line.ts';
 
@@ -9,18 +9,18 @@ export interface LogLine {
   /** When the host received its beginning; undefined: its time cannot be read. */
   readonly atMs: number | undefined;
   readonly stream: LogStream;
-  /** With the commands to a terminal that the program wrote. */
+  /** With the escape sequences that the program wrote. */
   readonly text: string;
-  /** What its beginning has from the line before. */
+  /** The style at its beginning, from the line before. */
   readonly start: LogStyle;
 }
 
-/** A fold: from its title to its end, whose lines can be hidden. */
+/** A collapsible group: the lines from its title to its end. */
 export interface LogGroup {
   readonly title: string;
   /** Index of the line with the title. */
   readonly from: number;
-  /** Index of its last line; undefined: it goes on. */
+  /** Index of its last line; undefined: not ended yet. */
   to: number | undefined;
 }
 
@@ -28,7 +28,7 @@ const newLine = 0x0a;
 const headerBytesMax = 64;
 const header = /^(\d{4}-\d\d-\d\dT[0-9:.]{8,20}Z) (stdout|stderr) ([FP]) /;
 const latin1 = new TextDecoder('latin1');
-/** As `ESC [` has it; a line without it needs no parser to know its last style. */
+/** A line without `ESC [` keeps the style, and needs no parser. */
 const escape = '\u001b';
 const groupMark = /^(?:::group::|##\[group\])(.*)$/;
 const groupEnd = /^(?:::endgroup::|##\[endgroup\])/;
@@ -36,7 +36,7 @@ const groupEnd = /^(?:::endgroup::|##\[endgroup\])/;
 export class RunLog {
   readonly lines: LogLine[] = [];
   readonly groups: LogGroup[] = [];
-  /** Bytes that were read: where a reader goes on. */
+  /** Bytes read so far: where a reader continues. */
   bytes = 0;
   #held = new Uint8Array(0);
   readonly #open = new Map<LogStream, { readonly atMs: number | undefined; readonly parts: Uint8Array[] }>();
@@ -53,7 +53,7 @@ export class RunLog {
     this.#held = all.slice(from);
   }
 
-  /** Nothing more comes: beginnings of lines are lines. */
+  /** The log is complete: an unfinished line counts as a line. */
   end(): void {
     for (const [stream, { atMs, parts }] of this.#open) this.#add(stream, atMs, parts);
     this.#open.clear();
@@ -70,7 +70,7 @@ export class RunLog {
   }
 
   #add(stream: LogStream, atMs: number | undefined, parts: readonly Uint8Array[]): void {
-    // A letter may begin in one part and end in the next.
+    // A character may be split between two chunks.
     const text = new TextDecoder().decode(joined(parts));
     const start = this.#style.get(stream) ?? plainStyle;
     this.#fold(text);
@@ -88,7 +88,7 @@ export class RunLog {
   }
 }
 
-/** It ends a fold, and says nothing itself. */
+/** It ends a group, and has no text of its own. */
 export function isGroupEnd({ text }: LogLine): boolean {
   return groupEnd.test(text);
 }
@@ -97,7 +97,7 @@ export function styledLine({ text, start }: LogLine): AnsiLine {
   return ansiLine(text, start);
 }
 
-/** Without commands to a terminal: for search, and for a file. */
+/** Without escape sequences: for the search and the download. */
 export function plainText(line: LogLine): string {
   return styledLine(line)
     .runs.map(({ text }) => text)

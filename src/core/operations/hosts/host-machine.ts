@@ -1,4 +1,4 @@
-// The hosts on one machine share its room: what of a host's claims counts, and a condition that says so.
+// Hosts on one machine share its resources: the part of a host's amounts that counts, and a condition that explains it.
 
 import type { Host } from '../../../api/resources/host.ts';
 import { type OnMachine, shareOfMachine } from '../../ledger/machine-room.ts';
@@ -8,7 +8,7 @@ import type { Snapshot } from '../../state/snapshot.ts';
 import { besideHost } from '../../state/views/machines.ts';
 import { withClaimsJudged } from '../host-claims.ts';
 
-/** Its claims, or its part of them when other hosts are on its machine. */
+/** Its amounts, or its share of them when other hosts are on its machine. */
 export function claimsBesideOthers(
   snapshot: Snapshot,
   host: Host,
@@ -22,7 +22,7 @@ export function claimsBesideOthers(
       );
 }
 
-/** The host, with conditions that say what of its claims does not count; none is added where all of them do. */
+/** The host with conditions about amounts that do not count. Adds none when everything counts. */
 export function withRoomJudged(snapshot: Snapshot, host: Host, ctx: Pick<Context, 'nowMs'>): Host {
   return withMachineJudged(snapshot, withClaimsJudged(snapshot, host, ctx), ctx);
 }

@@ -1,5 +1,5 @@
-// What is committed of one kind, the newest first, without sorting everything at each question: for pages that show a part of a long list.
-// The order of a kind is made at the first question about it, and kept up from then on.
+// The committed resources of one kind, newest first, without a sort per query: for pages that show a part of a long list. The order of a kind is
+// built by its first query, and maintained from then on.
 
 import type { AnyResource, Kind, ResourceByKind } from '../../../api/resources/index.ts';
 import type { Cache } from '../cache.ts';
@@ -13,7 +13,7 @@ interface Aged {
 }
 
 interface Order {
-  /** The oldest first: what is created is added at the end. */
+  /** Oldest first: new resources are appended. */
   readonly sorted: Aged[];
   readonly byKey: Map<string, Aged>;
 }
@@ -31,7 +31,7 @@ class CommittedByAge {
     return this.#orderOf(kind).sorted.length;
   }
 
-  /** From the `offset`-th newest on. */
+  /** Starts at the `offset`-th newest. */
   *list<K extends Kind>(kind: K, offset = 0): Iterable<Entry<ResourceByKind[K]>> {
     const { sorted } = this.#orderOf(kind);
     for (let at = sorted.length - 1 - offset; at >= 0; at--) {
@@ -76,7 +76,7 @@ function byAge(a: Aged, b: Aged): number {
   return a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
-/** Where it is, or would be. */
+/** The position at which it is, or would be inserted. */
 function placeOf(aged: Aged, sorted: readonly Aged[]): number {
   let low = 0;
   let high = sorted.length;

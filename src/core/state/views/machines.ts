@@ -1,4 +1,4 @@
-// Hosts by the machine that they are on, of those that share what was measured of it: nearly always one host on a machine.
+// Hosts by machine, for hosts that share measured amounts. Nearly always there is one host per machine.
 
 import type { Host } from '../../../api/resources/host.ts';
 import { KeysByGroup } from '../few-keys.ts';
@@ -31,7 +31,7 @@ class Machines implements View {
   }
 }
 
-/** The machine whose room the host divides with others; undefined for hosts whose agent does not say what it measured. */
+/** The machine whose resources the host shares; undefined when its agent does not report which amounts it measured. */
 function machineOf({ status }: Host): string | undefined {
   return status.measured === undefined ? undefined : status.machineId;
 }

@@ -1,5 +1,5 @@
-// Tools that change what is there: rebalance a fleet, resize an instance, scale a workload, delete what others use. Each shows its plan first,
-// and carries it out by the hash of that plan.
+// Tools that change existing resources: rebalance a fleet, resize an instance, scale a workload, delete what others use. Each shows its plan
+// first, and applies the plan by its hash.
 
 import { type Static, Type } from 'typebox';
 import { RebalanceOptions } from '../../../api/plans/rebalance.ts';
@@ -122,7 +122,7 @@ function scalingPlan({ name: workload, project: asked, replicas }: Scaling, { cl
   return client.scaleWorkload(workload, { replicas }, { project: asked ?? own, dryRun: true });
 }
 
-/** What the hash is of: the request, and the copies that it creates and removes. */
+/** Input of the hash: the request, and the copies that it creates and removes. */
 function agreed(scaling: Scaling, { create, remove }: ScalePlan): unknown {
   return { ...scaling, create, remove };
 }
@@ -160,7 +160,7 @@ export const deleteTool = tool({
   },
 });
 
-/** Of these kinds only groups are in a project. */
+/** Among these kinds, only groups belong to a project. */
 function placeOf({ kind, project: asked }: Deletion, { project: own }: ToolContext): { readonly project?: string } {
   return kind === 'group' ? { project: asked ?? own } : {};
 }

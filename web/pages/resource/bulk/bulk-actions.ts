@@ -1,4 +1,4 @@
-// What can be done with many resources of a kind at once. Pure, but for what the actions call.
+// The actions on many resources of a kind at once. Pure, except for the requests of the actions.
 
 import type { Verb } from '../../../../src/api/access.ts';
 import { type AnyResource, type Kind, resourceDefinitions } from '../../../../src/api/resources/index.ts';
@@ -12,7 +12,7 @@ export interface BulkAction {
   readonly dangerous?: boolean;
   /** Of the berth command, before the names. */
   readonly words: string;
-  /** Those with which it can be done. */
+  /** The resources to which the action applies. */
   readonly takes: (resource: AnyResource) => boolean;
   readonly act: (resource: AnyResource) => Promise<unknown>;
 }

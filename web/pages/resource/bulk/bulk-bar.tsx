@@ -1,4 +1,4 @@
-// What is done with the selected rows, and what came of each.
+// The actions on the selected rows, and the result of each.
 
 import { Alert, Button, Code, Group, List, Stack, Text as Words, Tooltip } from '@mantine/core';
 import { type ReactNode, useState } from 'react';

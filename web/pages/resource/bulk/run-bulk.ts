@@ -1,4 +1,4 @@
-// Does one thing with many resources, a few at a time, and says of each what came of it.
+// Runs one action on many resources, a few at a time, and reports the result of each.
 
 const atATime = 4;
 
@@ -7,7 +7,7 @@ export interface BulkResult {
   readonly failures: readonly { readonly name: string; readonly message: string }[];
 }
 
-/** `tell` is called after each. Never throws for what one of them throws. */
+/** Calls `tell` after each. An error of one resource is part of its result; it is not thrown. */
 export async function runBulk<T>(
   items: readonly T[],
   { nameOf, act }: { readonly nameOf: (item: T) => string; readonly act: (item: T) => Promise<unknown> },

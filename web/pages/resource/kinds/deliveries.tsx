@@ -1,4 +1,4 @@
-// What became of the events that a webhook was sent.
+// The deliveries of a webhook: the result of each event.
 
 import { Alert, Group, Stack, Table, Text as Words } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';

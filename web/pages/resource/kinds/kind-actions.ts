@@ -1,4 +1,4 @@
-// What can be done with a resource, beside editing and deletion, by its kind. Each action names its berth command.
+// The actions of each kind, besides editing and deletion. Each action names its berth command.
 
 import type { AccessResource, Verb } from '../../../../src/api/access.ts';
 import type { Kind, ResourceByKind } from '../../../../src/api/resources/index.ts';
@@ -16,7 +16,7 @@ export interface KindAction extends Action, Needed {
   readonly opens?: Kind;
 }
 
-/** A change that is planned first. */
+/** An action that opens a plan. */
 export interface KindPlan extends Needed {
   readonly plan: PlanVerb;
   readonly answers: Readonly<Record<string, string | undefined>>;
@@ -123,7 +123,7 @@ const actionsByKind: { readonly [K in Kind]?: ActionsOf<K> } = {
   group: ({ metadata: { name, project } }) => removal('group', { name, project }),
 };
 
-/** What uses it is shown first. */
+/** Opens the plan of a removal, which lists what uses the resource. */
 function removal(
   kind: 'pool' | 'image' | 'size' | 'group',
   named: { readonly name: string; readonly project?: string },

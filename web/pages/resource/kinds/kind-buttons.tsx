@@ -1,4 +1,4 @@
-// The buttons of a resource: what its kind offers, what the user may, and deletion.
+// The buttons of a resource: the permitted actions of its kind, and deletion.
 
 import { Group } from '@mantine/core';
 import type { ReactNode } from 'react';
@@ -27,7 +27,7 @@ export function KindButtons({ kind, resource }: { readonly kind: Kind; readonly 
   );
 }
 
-/** Not shown to those who may not do it. */
+/** Hidden when the user is not permitted to do it. */
 function Permitted({
   action,
   project,

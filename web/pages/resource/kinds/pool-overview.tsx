@@ -1,4 +1,4 @@
-// A warm pool: how many guests wait, and how often a claim found one.
+// A warm pool: the number of waiting guests, and how many claims found one.
 
 import type { ReactNode } from 'react';
 import { hitRateOf, type WarmPool } from '../../../../src/api/resources/warm-pool.ts';

@@ -1,4 +1,4 @@
-// What the page of a kind shows first, for kinds whose YAML alone would not say it well.
+// The first section of a resource's page, for kinds whose YAML alone is not enough.
 
 import { lazy, type ReactNode, Suspense } from 'react';
 import type { AnyResource } from '../../../../src/api/resources/index.ts';

@@ -1,4 +1,4 @@
-// A workload: how far its update is, its copies, where they can be reached, and the templates that it had.
+// A workload: the progress of its update, its copies, their endpoints, and the history of its template.
 
 import { Alert, Group, Progress, Stack, Table, Text as Words, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
