@@ -1,6 +1,7 @@
 // Checks the configuration of an agent, and reads the files that it names. Throws `InvalidRequest` with the field at fault.
 
 import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
 import { ApiError } from '../api/errors.ts';
 import { nearest } from '../api/nearest.ts';
 import { describeError, type Logger } from '../base/log.ts';
@@ -30,7 +31,7 @@ export async function checkedConfig(
 }
 
 function checkConfig(
-  { drivers, portRange, token, tokenFile, devices, numaCells, capacity, zones }: AgentConfig,
+  { drivers, portRange, movePorts, moveAddress, token, tokenFile, devices, numaCells, capacity, zones }: AgentConfig,
   registry: typeof driverRegistry,
 ): void {
   for (const name of drivers) {
@@ -46,9 +47,11 @@ function checkConfig(
       field: 'zones',
     });
   }
-  if (portRange.first > portRange.last) {
-    const range = `${portRange.first} to ${portRange.last}`;
-    throw new ApiError('InvalidRequest', `portRange: ${range} holds no port`, { field: 'portRange' });
+  for (const [field, { first, last }] of Object.entries({ portRange, movePorts }))
+    if (first > last) throw new ApiError('InvalidRequest', `${field}: ${first} to ${last} holds no port`, { field });
+  if (moveAddress !== undefined && moveAddress !== 'off' && isIP(moveAddress) === 0) {
+    const message = `moveAddress: "${moveAddress}" is not an IP address; write an address of this machine, or off`;
+    throw new ApiError('InvalidRequest', message, { field: 'moveAddress' });
   }
   for (const [i, { name }] of devices.entries()) {
     if (devices.findIndex((other) => other.name === name) < i)

@@ -154,7 +154,9 @@ describe('the agent as a process', () => {
     ['a subnet for guests that is none', { network: 'nat', natSubnet: '10.77.0.1/16' }, 'natSubnet: "10.77.0.1/16"'],
     ['a subnet for guests that is too large', { network: 'nat', natSubnet: '10.0.0.0/8' }, 'from /16 to /29'],
     ['a denied subnet that is none', { natDenied: ['10.0.0.0/8', '10.1.1.1/8'] }, 'natDenied: "10.1.1.1/8"'],
-    ['a port range that holds nothing', { portRange: { first: 9, last: 8 } }, 'holds no port'],
+    ['a port range that holds nothing', { portRange: { first: 9, last: 8 } }, 'portRange: 9 to 8 holds no port'],
+    ['a range for moves that holds nothing', { movePorts: { first: 9, last: 8 } }, 'movePorts: 9 to 8 holds no port'],
+    ['an address for moves that is none', { moveAddress: '999.1.1.1' }, '"999.1.1.1" is not an IP address'],
     ['stated CPUs beside those of cells', { numaCells: true, capacity: { VCPU: 2 } }, 'what the cells have'],
     [
       'a device twice',

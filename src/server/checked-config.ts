@@ -22,8 +22,16 @@ export function listenAddress({ listen }: Pick<ServerConfig, 'listen'>): Address
 }
 
 /** Of the listener that serves the Placement API alone; undefined: there is none. */
-export function placementAddress({ placementListen }: Pick<ServerConfig, 'placementListen'>): Address | undefined {
-  return placementListen === undefined ? undefined : addressIn('placementListen', placementListen);
+export function placementAddress({
+  listen,
+  placementListen,
+}: Pick<ServerConfig, 'listen' | 'placementListen'>): Address | undefined {
+  if (placementListen === undefined) return undefined;
+  if (placementListen === listen && addressIn('listen', listen).port !== 0)
+    throw new ApiError('InvalidRequest', 'placementListen must differ from listen; choose another port', {
+      field: 'placementListen',
+    });
+  return addressIn('placementListen', placementListen);
 }
 
 function addressIn(field: string, text: string): Address {

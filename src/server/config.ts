@@ -238,7 +238,7 @@ export const ServerConfig = Type.Object(
       Type.String({
         pattern: addressPattern,
         description:
-          'address:port where the Placement API is served at /, besides /placement where this server listens; with TLS or without it as there',
+          'address:port of a second listener, which serves the Placement API at /; both listeners use TLS, or neither does',
       }),
     ),
     placementNoAuth: Type.Boolean({

@@ -109,6 +109,12 @@ it('names the setting of a listener that cannot be opened', async () => {
   taken.close();
 });
 
+it('needs two addresses for two listeners', async () => {
+  const both = { listen: '127.0.0.1:7999', placementListen: '127.0.0.1:7999', dataDirectory: directory };
+  const start = startServer(parse(ServerConfig, both), { log: silentLogger });
+  await expect(start).rejects.toThrow('placementListen must differ from listen');
+});
+
 describe('a server that is stopped while it waits for its store', () => {
   it.each([
     ['and nothing listens there', async () => ({ port: await freePort(), close: () => undefined })],

@@ -33,7 +33,7 @@ describe('openStore', () => {
     ['the name of a file', 'store.db', 'did you mean sqlite:store.db?'],
     ['no scheme', '//user:secret@db/x.db', 'no store has the scheme "//user"'],
     ['what may hold a password', '/user:secret@db', 'no store has the scheme "/user"'],
-    ['nothing', '', 'no store has the scheme ""'],
+    ['nothing', '', 'a store URL begins with a scheme; write one of: memory:'],
     ['a name every object has', 'constructor:x', 'no store has the scheme "constructor"'],
     ['a PostgreSQL URL without a host', 'postgres:db', 'written postgres://USER:PASSWORD@HOST'],
     ['its other scheme', 'postgresql://user:secret@db/x?schema=Größe', 'schema "Größe" was refused'],

@@ -66,8 +66,10 @@ function backendOf(url: string): { readonly backend: Backend; readonly rest: str
   if (!backend && isPath(url))
     throw new StoreError('Invalid', `a store URL begins with a scheme; did you mean sqlite:${url}?`);
   // Only the scheme of a URL is repeated: the rest may contain a password.
-  if (!backend)
-    throw new StoreError('Invalid', `no store has the scheme "${scheme}"; write one of: ${[...forms].join(', ')}`);
+  if (!backend) {
+    const fault = colon < 0 ? 'a store URL begins with a scheme' : `no store has the scheme "${scheme}"`;
+    throw new StoreError('Invalid', `${fault}; write one of: ${[...forms].join(', ')}`);
+  }
   const rest = url.slice(colon + 1);
   if (backend.form.endsWith(':') !== (rest === ''))
     throw new StoreError('Invalid', `a store URL with scheme "${scheme}" is written ${backend.form}`);
