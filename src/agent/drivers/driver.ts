@@ -76,15 +76,15 @@ export const runDiskSerial = 'berth-run';
 /** The name of the runner's virtio-serial port, as a guest sees it. */
 export const runnerPort = 'berth.run.0';
 
-/** A volume of the host, as a guest has it: a qcow2 file, which the guest finds by its name, or a file system, which its containers mount. */
+/** A volume of the host, attached to a guest: a qcow2 file, which the guest finds by its name, or a file system, which its containers mount. */
 export interface GuestVolume {
   readonly volumeId: string;
   readonly name: string;
   readonly path: string;
   readonly readOnly: boolean;
-  /** Of a guest that arrives live: the file at `path`, which its contents are written to. */
+  /** In a live move to this host: the file that receives the contents. */
   readonly received?: ReceivedFile;
-  /** Of a guest that arrives live: where it is on the bus. */
+  /** In a live move to this host: the bus address. */
   readonly slot?: number;
 }
 
@@ -108,7 +108,7 @@ export interface Guest {
   readonly startedAtMs?: number;
   /** The order of its last resize. Absent: none. */
   readonly resized?: number;
-  /** Its memory may be complete on another host: it stands still until the end of this move is known. `revision`: of the order to send it. */
+  /** Its memory may be complete on another host: it is paused until the result of this move is known. `revision`: of the order to send it. */
   readonly handedOver?: { readonly id: string; readonly revision: number };
   /** What took how long, in order: pull, clone, program, seed, start, boot. */
   readonly phases: readonly Phase[];
@@ -165,40 +165,41 @@ export interface GuestMigration {
   accept(spec: GuestSpec, disk: ReceivedFile, signal: AbortSignal): Promise<void>;
 }
 
-/** What the source of a live move is given. */
+/** The input of the source of a live move. */
 export interface LiveSend {
   readonly move: { readonly id: string; readonly revision: number };
   readonly bytesPerSecondMax?: number | undefined;
-  /** A connection to the machine that waits on the other host: for a disk by its name, or for `memory`. */
+  /** Connects to the waiting machine on the target: for a disk by its name, or for `memory`. */
   dial(name: string): Promise<Duplex>;
   onProgress(seen: { readonly bytes: number; readonly ofBytes: number }): void;
-  /** Called when the guest stands still, before it may be complete elsewhere. Throws where the move is not under way any more. */
+  /** Called when the guest is paused, before it may be complete on the target. Throws when the move is no longer in progress. */
   assertUnderWay(): void;
 }
 
-/** Moves of guests that run. All throw `NoSuchGuest`, `NotPossible`, `HypervisorFailed`, `Aborted`. */
+/** Live moves of guests. All functions throw `NoSuchGuest`, `NotPossible`, `HypervisorFailed`, `Aborted`. */
 export interface GuestLiveMigration {
-  /** What decides whether a guest can move here. */
+  /** A live move requires the same value on both hosts. */
   kind(): Promise<LiveKind>;
-  /** On the source, of a guest that runs. */
+  /** On the source: describes the machine of a running guest. */
   describe(instanceId: string): Promise<LiveMachine>;
   /**
-   * On the target: makes a machine that waits for disks and memory, and runs nothing. The guest is `preparing`. Its volumes are empty files of
-   * the same sizes. Throws `NotPossible`, with all differences, when it is another machine.
+   * On the target: creates a paused machine that waits for disks and memory. The guest is `preparing`. Its volumes are empty files of the same
+   * sizes. Throws `NotPossible` with all differences when the machines differ.
    */
   expect(spec: GuestSpec, machine: LiveMachine, signal: AbortSignal): Promise<void>;
-  /** On the target, while it waits: where the source's `dial` of the same name leads. */
+  /** On the target, while the machine waits: the other end of the source's `dial` of the same name. */
   connect(instanceId: string, name: string): Promise<Duplex>;
-  /** On the target: resolves when all has arrived. The guest is `suspended` from then on, and runs when it is resumed. */
+  /** On the target: resolves when everything has arrived. From then on the guest is `suspended`, and runs when it is resumed. */
   received(instanceId: string, signal: AbortSignal): Promise<void>;
   /**
-   * On the source: resolves when everything was sent, with the milliseconds that the guest has stood still by then. From then on the guest stands still, is shown `handedOver`, and runs again only by
-   * `takeBack`. When it throws, the guest runs on; or it is shown `handedOver`, where it is not known what has arrived.
+   * On the source: resolves when everything was sent, with the milliseconds for which the guest has been paused. From then on the guest is paused
+   * and shown as `handedOver`, and only `takeBack` resumes it. When it throws, the guest keeps running, or is shown as `handedOver` if it is
+   * unknown what has arrived.
    */
   send(instanceId: string, call: LiveSend, signal: AbortSignal): Promise<number>;
-  /** On the source: whether everything was sent by this move, and the guest stands still for it. */
+  /** On the source: whether this move has sent everything, so that the guest is paused. */
   sent(instanceId: string, id: string): Promise<boolean>;
-  /** On the source, once the move has come to nothing: the guest runs on. Harmless when it does. */
+  /** On the source, after a failed move: resumes the guest. Does nothing when the guest runs. */
   takeBack(instanceId: string): Promise<void>;
 }
 
@@ -251,7 +252,7 @@ export interface Driver {
   readonly volumes?: GuestVolumes;
   /** Its guests can have folders of the host, as their containers ask for. */
   readonly mounts?: true;
-  /** Its guests can have volumes with a file system, which containers mount, and no other volumes. */
+  /** Its guests use volumes with a file system, which containers mount, and no others. */
   readonly filesystems?: true;
   /** The ways into its guests while they run. */
   readonly access?: GuestAccess;
@@ -260,13 +261,13 @@ export interface Driver {
    * driver's guests have no such disk. Throws `DriverError` `NoSuchGuest`, `Aborted` (also when it runs again), `DiskFull`, `Internal`.
    */
   exportDisk?(instanceId: string, signal: AbortSignal): Promise<ExportedDisk>;
-  /** Absent: its guests cannot move while they run. */
+  /** Absent: its guests cannot move live. */
   readonly live?: GuestLiveMigration;
   /** Absent: its guests stay on their host. */
   readonly migration?: GuestMigration;
   /** How the hypervisor says that the machine of a guest stands, for people. Absent, or undefined: it does not say, or there is no machine. Never throws. */
   describe?(instanceId: string): Promise<string | undefined>;
-  /** What its guests that run use now; those that cannot be measured are left out. Absent: it measures none. Never throws. */
+  /** Current usage of its running guests, without those that cannot be measured. Absent: it cannot measure. Never throws. */
   usage?(): Promise<readonly GuestUsage[]>;
   /** Lets go of everything; guests run on. */
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-// Answers the target of a move that asks this host for the files of the guest: over the line to the control plane, or directly.
+// Answers the requests of a move's target for the files of the guest: through the control plane, or directly.
 //
 //   GET  /guests/{instanceId}/moves/{id}                                the files of a guest that moves to another host
 //   GET  /guests/{instanceId}/moves/{id}/live                           what a guest that runs consists of
@@ -14,11 +14,11 @@ export interface MoveAsked {
   readonly move: Move;
   /** Absent: the list of files. */
   readonly piece?: Piece;
-  /** Of a guest that runs. */
+  /** For a running guest. */
   readonly live?: 'machine' | 'sent';
 }
 
-/** Undefined: it asks for something else. */
+/** Undefined: the request is about something else. */
 export function moveAsked({ pathname, searchParams }: URL): MoveAsked | undefined {
   const [, instanceId, id, name] = pattern.exec(pathname) ?? [];
   if (instanceId === undefined || id === undefined) return undefined;

@@ -71,7 +71,7 @@ class HostIncomingFiles implements IncomingFiles {
     await syncDirectory(this.#directory);
   }
 
-  /** They have their names from the start: `whole` says that they are complete. */
+  /** They have their final names from the start; `whole` says that they are complete. */
   async expect(incoming: Incoming, look: IncomingLook): Promise<void> {
     await this.#makeFolder(incoming);
     await this.#save(incoming, look);

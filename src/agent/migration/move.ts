@@ -9,7 +9,7 @@ export interface Move {
   readonly id: string;
 }
 
-/** The files of a guest on the host that it leaves. Both throw what that host, or what is between, says. */
+/** The files of a guest on the source. Both functions throw the error of the source, or of the transport. */
 export interface MoveSource {
   manifest(move: Move, signal: AbortSignal): Promise<MoveManifest>;
   /** As `packPiece` makes it. */
@@ -21,12 +21,12 @@ export interface MoveProgress {
   readonly ofBytes: number;
 }
 
-/** The guest itself, where it runs on until its memory has arrived. */
+/** The guest itself, in a live move. */
 export interface LiveSource extends MoveSource {
   machine(move: Move, signal: AbortSignal): Promise<LiveMachine>;
-  /** Whether everything was sent, and the guest stands still for that. Throws while it is being sent. */
+  /** Whether everything was sent, so that the guest is paused. Throws while it is being sent. */
   sent(move: Move, signal: AbortSignal): Promise<boolean>;
-  /** Resolves when the guest stands still there for good, and everything was sent; with the milliseconds that it has stood still by then. */
+  /** Resolves when everything was sent and the guest is paused permanently, with the milliseconds for which it has been paused. */
   send(move: Move, onProgress: (seen: MoveProgress) => void, signal: AbortSignal): Promise<number>;
 }
 
@@ -35,7 +35,7 @@ export interface SendCall {
   onProgress(seen: MoveProgress): void;
 }
 
-/** The other side of it. Both throw `Conflict` while the guest may run, and when this move is not under way. */
+/** The source's side. Both functions throw `Conflict` while the guest may run, and when this move is not in progress. */
 export interface Outgoing {
   manifest(move: Move): Promise<MoveManifest>;
   read(move: Move, piece: Piece): Promise<Uint8Array>;

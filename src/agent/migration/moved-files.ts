@@ -14,7 +14,7 @@ export interface ReceivedFile {
   readonly path: string;
   /** Of pretended disks, which are small. */
   bytes(): Promise<Uint8Array>;
-  /** Of pretended disks. */
+  /** For simulated disks. */
   write(bytes: Uint8Array): void;
   open(): Promise<DiskReader>;
 }
@@ -42,14 +42,14 @@ export interface IncomingFiles {
   look(incoming: Incoming): Promise<IncomingLook | undefined>;
   /** Makes empty files for what is to come, in the place of what another move left. */
   begin(incoming: Incoming, look: IncomingLook): Promise<void>;
-  /** Makes room for files that a driver fills, in the place of what another move left. */
+  /** Prepares files that a driver fills. Replaces the files of an earlier move. */
   expect(incoming: Incoming, look: IncomingLook): Promise<void>;
   /** `bytes` undefined: `length` zeros. They begin where the file ended. */
   append(
     incoming: Incoming,
     piece: { readonly name: string; readonly length: number; readonly bytes?: Uint8Array },
   ): Promise<void>;
-  /** All bytes are here, and were checked. Harmless a second time. */
+  /** Marks the files as complete and verified. Idempotent. */
   finish(incoming: Incoming): Promise<void>;
   fileOf(incoming: Incoming, name: string): ReceivedFile;
   discard(incoming: Incoming): Promise<void>;

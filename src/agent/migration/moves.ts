@@ -48,7 +48,7 @@ export class Moves implements Outgoing {
     return this.#options.direct;
   }
 
-  /** What is wanted of an instance may have changed. Undefined: nothing is. */
+  /** Handles a changed assignment of an instance. Undefined: it has none. */
   look(instanceId: string, newest: LedgerEntry | undefined): void {
     const { direct } = this.#options;
     if (newest === undefined || newest.assignment.want === 'absent') {
@@ -77,7 +77,7 @@ export class Moves implements Outgoing {
     this.#seen.set(instanceId, seen);
   }
 
-  /** Where this host listens for the source of this move. */
+  /** The address at which this host listens for the source of this move. */
   noteAt(instanceId: string, id: string, at: MoveAddress): void {
     this.#at.set(instanceId, { id, at });
   }
@@ -109,14 +109,14 @@ export class Moves implements Outgoing {
     return undefined;
   }
 
-  /** How often this move has broken here. */
+  /** Counts a failure of this move on this host. Returns the number of failures. */
   countTry(id: string): number {
     const tries = (this.#tries.get(id) ?? 0) + 1;
     this.#tries.set(id, tries);
     return tries;
   }
 
-  /** A guest has arrived live, and has stood still since `stillSinceMs` of the monotonic clock. */
+  /** Records that a guest has arrived live, paused since `stillSinceMs` (monotonic clock). */
   noteArrived(instanceId: string, arrived: { readonly id: string; readonly stillSinceMs: number }): void {
     this.#arrived.set(instanceId, arrived);
   }
@@ -141,7 +141,7 @@ export class Moves implements Outgoing {
     return this.#movedLive.get(instanceId);
   }
 
-  /** Resolves when nothing is being sent of this guest. */
+  /** Resolves when this guest is not being sent. */
   async untilSent(instanceId: string): Promise<void> {
     await this.#sending.get(instanceId)?.done;
   }
@@ -177,7 +177,7 @@ export class Moves implements Outgoing {
     );
     const done = sending.then(
       () => {},
-      () => {}, // who asked is told
+      () => {}, // the caller gets the error
     );
     this.#sending.set(instanceId, { id, abort, done });
     try {
@@ -187,7 +187,7 @@ export class Moves implements Outgoing {
     }
   }
 
-  /** A guest that runs, and is to leave by this move. */
+  /** The running guest that leaves by this move. */
   #leaving({ instanceId, id }: Move) {
     const assignment = this.#options.ledger.newestOf(instanceId)?.assignment;
     const migration = assignment?.migration;
@@ -206,7 +206,7 @@ export class Moves implements Outgoing {
     return (this.#received.get(instanceId) ?? []).filter(({ incarnation }) => isOver(incarnation));
   }
 
-  /** The files that were received, or are being received, for this guest. */
+  /** The files received so far for this guest. */
   namesOf({ instanceId, incarnation }: Incoming): readonly string[] {
     return this.#received.get(instanceId)?.find((each) => each.incarnation === incarnation)?.names ?? [];
   }

@@ -5,8 +5,8 @@
 //       │                                  │          (commit of ownership)
 //       └──────cancelled, or it cannot─────┴──▶ Cancelled, Failed: the source starts it again
 //
-// Before the commit only the source may run the guest, after it only the target. While that is not known, none does: in Copying both are
-// ordered to leave it stopped; or, of a live move, the source lets it stand still from when its memory has arrived, until this move has ended.
+// Before the commit only the source may run the guest, after it only the target. While that is not known, none does: in Copying both are ordered
+// to leave it stopped; or, in a live move, the source keeps it paused from the arrival of its memory on the target until this move has ended.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Migration } from '../../api/resources/migration.ts';

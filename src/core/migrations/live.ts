@@ -1,4 +1,4 @@
-// Whether an instance can move while it runs: what of it and of its host is in the way, all at once. The scheduler compares the target.
+// Whether an instance can move live: all obstacles of the instance and its host. The scheduler compares the targets.
 
 import type { PlanReason } from '../../api/plans/host-plan.ts';
 import type { LiveKind } from '../../api/resources/host.ts';
@@ -9,13 +9,13 @@ import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { volumesThatMove } from './migration-request.ts';
 
-/** Of the driver of its host; undefined: its guests cannot move while they run. */
+/** The driver's value on its host; undefined: guests of this driver cannot move live. */
 export function liveKindOf(snapshot: Snapshot, host: string | undefined, driver: string): LiveKind | undefined {
   const status = host === undefined ? undefined : snapshot.get('host', keys.host(host))?.value.status;
   return status?.drivers.find(({ name }) => name === driver)?.live;
 }
 
-/** Besides what is in the way of any move. */
+/** Obstacles of a live move, in addition to those of any move. */
 export function obstaclesToLive(snapshot: Snapshot, instance: Instance, driver: string): PlanReason[] {
   const { status, spec } = instance;
   const reasons: PlanReason[] = [];
@@ -36,7 +36,7 @@ export function obstaclesToLive(snapshot: Snapshot, instance: Instance, driver: 
   return reasons;
 }
 
-/** A running guest takes the contents of its disks along, and nothing else of their files. */
+/** A live move copies the contents of disks, and nothing else in their files. */
 function whyVolumeStays({ metadata, spec, status }: Volume, { spec: { volumes = [] } }: Instance): string[] {
   return [
     ...(spec.snapshots.length > 0 || (status.volume?.snapshots.length ?? 0) > 0 ? ['has snapshots'] : []),
@@ -45,7 +45,7 @@ function whyVolumeStays({ metadata, spec, status }: Volume, { spec: { volumes = 
   ];
 }
 
-/** Whether there is any other host that is alike. */
+/** Whether any other host matches. */
 export function hasLikeHost(snapshot: Snapshot, host: string | undefined, driver: string): boolean {
   const own = liveKindOf(snapshot, host, driver);
   if (own === undefined) return false;

@@ -87,7 +87,7 @@ function hashOf(
   ).slice(0, 32);
 }
 
-/** By which certificates the two hosts know each other; undefined: the target cannot be reached, or one of the agents is of an earlier version. */
+/** The certificates of the two hosts; undefined: the target cannot be reached, or one of the agents has an earlier version. */
 export function directBetween(snapshot: Snapshot, from: string | undefined, to: string): Migration['direct'] {
   const source = from === undefined ? undefined : snapshot.get('host', keys.host(from))?.value.status;
   const target = snapshot.get('host', keys.host(to))?.value.status;

@@ -60,7 +60,7 @@ export const Container = Type.Object({
 });
 export type EngineContainer = Static<typeof Container>;
 
-/** What a container uses; engines leave out what they cannot count. */
+/** Usage of a container; engines omit what they cannot count. */
 export const Stats = Type.Object({
   cpu_stats: Type.Object({ cpu_usage: Type.Object({ total_usage: Type.Optional(Type.Number()) }) }),
   memory_stats: Nullable(

@@ -56,7 +56,7 @@ export interface Engine {
   /** Removes the container in any state, with its anonymous volumes. Does nothing when it does not exist. */
   remove(container: string): Promise<void>;
   inspect(container: string): Promise<EngineContainer | null>;
-  /** What it uses now; null: there is no such container, or it does not run. */
+  /** Current usage; null: there is no such container, or it does not run. */
   stats(container: string): Promise<EngineStats | null>;
   /** The bridge of a network; null: there is no such network, or it has another driver. */
   bridge(network: string): Promise<ContainerBridge | null>;

@@ -26,7 +26,7 @@ export interface FakeDriverOptions {
   /** Default: an image appears after the world's `pullMs`, once per host. */
   readonly images?: ImageCache;
   readonly portRange?: PortRange;
-  /** All hosts of its guests' moves are in this world, so that guests can move while they run. */
+  /** All hosts are in this world, so guests can move live between them. */
   readonly movesLive?: true;
   /** Reads a guest's run disk. Default: guests with one cannot be created. */
   readonly readRunDisk?: (path: string) => Promise<Uint8Array>;

@@ -49,7 +49,7 @@ export interface FakeGuest {
   /** A process exists for it. */
   running: boolean;
   created: boolean;
-  /** It has a process and stands still for a live move: it waits for its memory, has it, or has handed it over. */
+  /** It has a process, and is paused for a live move: it waits for its memory, has received it, or has handed it over. */
   frozen?: 'expected' | 'arrived' | 'handed-over' | undefined;
   /** By which move. */
   handedOver?: { readonly id: string; readonly revision: number } | undefined;

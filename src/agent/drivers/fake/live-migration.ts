@@ -1,4 +1,4 @@
-// Live moves of fake guests, between the hosts of one world: what a guest has in memory is how often it has booted, and whether it is ready.
+// Live moves of fake guests, between the hosts of one world. The memory of a fake guest is its number of boots and its readiness.
 
 import { sleep } from '../../../base/clock.ts';
 import { firstOf } from '../../../base/concurrency/first-of.ts';
@@ -62,7 +62,7 @@ export function liveMigration(hands: Hands, newGuest: (spec: GuestSpec) => FakeG
   };
 }
 
-/** Each step may be the last one of this agent, or of the other. */
+/** Either agent may crash at each step. */
 async function send(
   hands: Hands,
   { instanceId, call }: { readonly instanceId: string; readonly call: LiveSend },
@@ -88,7 +88,7 @@ async function send(
     .guests()
     .find((each) => each.instanceId === instanceId && each.host !== host && each.frozen === 'expected');
   if (target === undefined || signal.aborted || guest.frozen === undefined) {
-    // Nothing has arrived, which the source sees: the guest runs on by itself, as a real one.
+    // Nothing has arrived, and the source knows it: the guest keeps running, as a real one does.
     if (guest.frozen !== undefined) world.thaw(guest);
     throw new DriverError('HypervisorFailed', `no machine waits for ${instanceId}`);
   }

@@ -13,7 +13,7 @@ export interface VolumeFault {
   readonly instanceId: string;
   /** Empty: the volume does not exist. */
   readonly others: readonly string[];
-  /** What was written to it last is not on it any more. */
+  /** The last write to it was lost. */
   readonly behind?: true;
 }
 
@@ -22,7 +22,7 @@ export class VolumeUse {
   readonly #guests: GuestRegistry;
   readonly #openDisk: ((host: string) => VolumeDisk) | undefined;
   readonly #disks = new Map<string, VolumeDisk>();
-  /** How often each volume was written to, wherever it was. */
+  /** Number of writes to each volume, on any host. */
   readonly #writes = new Map<string, number>();
 
   constructor(guests: GuestRegistry, openDisk: ((host: string) => VolumeDisk) | undefined) {
@@ -51,7 +51,7 @@ export class VolumeUse {
     }
   }
 
-  /** The guest writes to its volumes; what is on one is how often that has been. */
+  /** The guest writes to its volumes. The content of a volume is the number of writes. */
   write({ host, instanceId, volumes = [] }: FakeGuest): void {
     for (const { volumeId, readOnly } of volumes) {
       const volume = this.disk(host).get(volumeId);

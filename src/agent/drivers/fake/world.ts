@@ -58,9 +58,9 @@ export interface FakeWorld {
   setSuspended(guest: FakeGuest, suspended: boolean): void;
   /** A guest that waits for its memory. */
   expectGuest(guest: FakeGuest): void;
-  /** The guest stands still for a live move. */
+  /** The guest is paused for a live move. */
   freeze(guest: FakeGuest, move: NonNullable<FakeGuest['handedOver']>): void;
-  /** What the source has in memory is at the target, which stands still. */
+  /** The memory of the source is on the target, where the guest is paused. */
   arrive(target: FakeGuest, source: FakeGuest): void;
   /** It runs on. */
   thaw(guest: FakeGuest): void;

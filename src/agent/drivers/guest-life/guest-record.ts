@@ -16,7 +16,7 @@ const RecordedVolume = Type.Object({
   name: Type.String(),
   path: Type.String(),
   readOnly: Type.Boolean(),
-  /** Where a guest that arrived live has it on the bus. Absent: where QEMU puts it. */
+  /** Its bus address in a guest that arrived live. Absent: QEMU chooses it. */
   slot: Type.Optional(Type.Integer()),
 });
 
@@ -50,9 +50,9 @@ export const GuestRecord = Type.Object({
   ),
   /** True: the guest runs and was suspended when it was last looked at. Absent: it was not. */
   suspended: Type.Optional(Type.Boolean()),
-  /** True: its machine waits for the memory of a guest of another host, and is to be ended when that does not come. */
+  /** True: its machine waits for the memory of a guest from another host, and must be ended if the memory does not arrive. */
   incoming: Type.Optional(Type.Literal(true)),
-  /** Its memory may be complete on another host, by this move: it stands still until its agent is told what became of the move. */
+  /** Its memory may be complete on the target of this move: it is paused until its agent learns the result of the move. */
   handedOver: Type.Optional(Type.Object({ id: Type.String(), revision: Type.Integer() })),
   cpus: Type.Integer({ minimum: 1 }),
   memoryMiB: Type.Integer({ minimum: 1 }),

@@ -73,30 +73,33 @@ export interface RunSuspension {
   onChange(listener: (suspended: boolean) => void): void;
 }
 
-/** What the source of a live move is given. */
+/** The input of the source of a live move. */
 export interface RunSend {
   readonly bytesPerSecondMax?: number | undefined;
   dial(name: string): Promise<Duplex>;
   onProgress(seen: { readonly bytes: number; readonly ofBytes: number }): void;
   assertUnderWay(): void;
-  /** Awaited while the machine stands still, before its memory can be complete elsewhere. */
+  /** Awaited while the machine is paused, before its memory can be complete on the target. */
   onHandOver(): Promise<void>;
 }
 
-/** Moves of a machine that runs. All throw `DriverError`. */
+/** Live moves of a machine. All functions throw `DriverError`. */
 export interface RunLive {
   parts(): Promise<Pick<LiveMachine, 'parts' | 'disks' | 'memoryMiB'>>;
-  /** On the target, of a machine that was started as `incoming`: resolves when it waits. Throws `NotPossible` when it is another machine. */
+  /**
+   * On the target, for a machine that was started as `incoming`: resolves when it waits for its memory. Throws `NotPossible` when the machines
+   * differ.
+   */
   expect(machine: LiveMachine): Promise<void>;
-  /** On the target: resolves when all has arrived, and the machine stands still. */
+  /** On the target: resolves when everything has arrived; the machine is paused. */
   received(signal: AbortSignal): Promise<void>;
-  /** On the source: resolves when all was sent, with the milliseconds that the machine has stood still by then. After an error `settle` is to be called. */
+  /** On the source: resolves when everything was sent, with the milliseconds for which the machine has been paused. After an error, call `settle`. */
   send(call: RunSend, signal: AbortSignal): Promise<number>;
-  /** On the source: whether it stands still, with all of its memory sent. */
+  /** On the source: whether the machine is paused and all of its memory was sent. */
   isSent(): Promise<boolean>;
   /**
-   * On the source: ends what is left of a move that has `failed`, or of one of an earlier agent that may be `found`, and lets the machine run on.
-   * False: its memory may be complete elsewhere, and it stands still; unless the move is `over`.
+   * On the source: cleans up after a move that has `failed`, or one of an earlier agent that may be `found`, and resumes the machine. False: the
+   * machine stays paused, because its memory may be complete on the target; never when the move is `over`.
    */
   settle(why: 'failed' | 'found' | 'over'): Promise<boolean>;
 }
@@ -122,7 +125,7 @@ export interface Run {
   alive(): Promise<boolean>;
   /** How it stands, in the hypervisor's own words. Never throws. */
   describe?(): Promise<string>;
-  /** What it uses now; undefined: that cannot be said. Absent: it is not measured. */
+  /** Current usage; undefined: unknown now. Absent: cannot be measured. */
   usage?(): Promise<GuestCounters | undefined>;
   /** Presses the power button. */
   powerDown(): Promise<void>;
@@ -176,13 +179,16 @@ export interface Hypervisor {
   readonly failureCode?: DriverErrorCode;
   /** Its machines can have volumes: those of their records when they start, and others while they run. */
   readonly volumes?: true;
-  /** What its machines use can be measured. */
+  /** The usage of its machines can be measured. */
   readonly measures?: true;
   /** Its machines can be suspended. */
   readonly suspends?: true;
   /** Disks of its machines are files that mean the same on another host. */
   readonly migrates?: true;
-  /** Its machines can move while they run. `socketOf`: where one that waits listens for a disk, or for `memory`; below its directory. */
+  /**
+   * Its machines can move live. `socketOf`: the socket, below the machine's directory, at which a waiting machine listens for a disk or for
+   * `memory`.
+   */
   readonly live?: {
     kind(): Promise<LiveKind>;
     socketOf(machine: Machine, name: string): Promise<string>;
@@ -209,7 +215,7 @@ export interface Hypervisor {
       readonly accelerator: Accelerator;
       /** Where published ports listen. */
       readonly bindAddress: string;
-      /** It waits for the memory of another machine, and then stands still. */
+      /** It waits for the memory of another machine, and then stays paused. */
       readonly incoming?: boolean;
       readonly onProcess: (process: GuestRecord['process']) => Promise<void>;
     },

@@ -112,7 +112,7 @@ async function takeUpFound(
   // Also of one that was being made: what was done for it is not undone, if nobody wants it any more, where nobody knows of it. One that failed has none.
   if (network !== undefined && (record.created || run !== null || record.state === 'preparing'))
     hands.hypervisor.network?.adopt({ instanceId: slot.instanceId, directory, network });
-  // What it waited for comes no more: its agent begins again, or removes it.
+  // The memory will not arrive: the agent starts the move again, or removes the guest.
   if (record.incoming === true) await run?.end();
   else if (run !== null) await adopt(hands, slot, { record, run });
   else if (record.created && record.state === 'running' && !(await isBetweenTwo(hands, record))) {
@@ -157,7 +157,7 @@ async function adopt(
   await slot.console?.check().catch(() => {}); // no console yet: it is looked at again
 }
 
-/** What an agent that died had begun to send runs on. One that hangs is not waited for. */
+/** Guests that a dead agent was sending keep running. Does not wait for a hanging machine. */
 async function endMoves({ clock, log }: Hands, { instanceId }: Slot, { live }: Run): Promise<void> {
   if (live === undefined) return;
   const limit = new AbortController();

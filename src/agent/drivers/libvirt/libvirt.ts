@@ -96,7 +96,7 @@ export interface Libvirt {
   resizeDisk(domain: Domain, target: string, sizeBytes: number): Promise<void>;
   /** Sends a command to the guest's agent, which may hang or be missing, and returns its answer; both are JSON. */
   askAgent(domain: Domain, command: string, timeoutSeconds: number): Promise<string>;
-  /** Since the domain was started; `memoryBytes`: what QEMU holds of the host's memory. */
+  /** Since the start of the domain; `memoryBytes`: the resident memory of QEMU. */
   usage(domain: Domain): Promise<{ readonly cpuMs: number; readonly memoryBytes: number }>;
   /** Of an interface of the host, such as `vnet0`; as the guest sees it. */
   traffic(

@@ -44,7 +44,7 @@ export function qemuArguments(
     readonly bindAddress: string;
     /** QEMU may make files in its own folder only, and open no tap. */
     readonly ownUser?: boolean;
-    /** It waits for the memory of another machine, and then stands still until it is told to run. */
+    /** It waits for the memory of another machine, and then stays paused until it is resumed. */
     readonly incoming?: boolean;
   },
 ): string[] {

@@ -77,7 +77,7 @@ class QemuHypervisor implements Hypervisor {
   readonly migrates = true;
   readonly live: NonNullable<Hypervisor['live']> = {
     kind: () => this.#liveKind(),
-    // One socket for all disks: who connects there names the disk.
+    // One socket for all disks: the client names the disk.
     socketOf: async ({ directory }, name) => join(await socketFolder(directory), moveSocket(name)),
   };
   readonly network?: HostNetwork;
@@ -251,7 +251,7 @@ class QemuHypervisor implements Hypervisor {
   }
 }
 
-/** Equal for processors that are alike in every feature: under KVM guests see the processor of their host. */
+/** Equal for CPUs with the same features: under KVM guests see the CPU of their host. */
 async function processorDigest(): Promise<string> {
   const [first = ''] = (await readFile('/proc/cpuinfo', 'utf8')).split('\n\n', 1);
   const said = first.split('\n').filter((line) => /^(vendor_id|cpu family|model|stepping|flags)\b/.test(line));

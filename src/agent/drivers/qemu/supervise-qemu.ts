@@ -41,7 +41,7 @@ export interface RunOptions {
   readonly log: Logger;
   /** Ports of this host that QEMU publishes for the guest; undefined: the guest is not on the user network. */
   readonly publishedPorts: readonly number[] | undefined;
-  /** The guest's interface on this host; absent: it is on the user network, whose traffic nothing counts. */
+  /** The guest's interface on this host; absent: the guest is on the user network, whose traffic is not counted. */
   readonly tap?: string;
   /** How long a guest may take to release a volume. Default 10 s: Linux takes under one. */
   readonly detachPatienceMs?: number;
@@ -115,7 +115,7 @@ class QemuSupervision {
       // Continues only what a request suspended: a guest that waits for room on its disk continues when there is room.
       resume: async () => {
         await this.#session().execute('cont');
-        // Of a guest that has moved here, switches learn where it is. QEMU may refuse: then they learn it from what the guest sends.
+        // Announces a guest that has moved here to switches. If QEMU refuses, they learn its location from the packets that the guest sends.
         await this.#session()
           .execute('announce-self', announcements)
           .catch(() => {});

@@ -1,4 +1,5 @@
-// Asks the source of a live move to send its guest, and follows it: one JSON object a line, the last one says that everything was sent.
+// Requests the source of a live move to send its guest, and follows the progress: one JSON object per line; the last one says that everything was
+// sent.
 
 import { type ClientHttp2Session, constants } from 'node:http2';
 import { createInterface } from 'node:readline';
@@ -6,7 +7,10 @@ import { ApiError, isErrorCode } from '../../../api/errors.ts';
 import { isRecord } from '../../../base/is-record.ts';
 import type { MoveProgress } from '../move.ts';
 
-/** Resolves with the milliseconds that the guest has stood still by then. Throws what the source says, or `HostUnreachable`: then it is unknown whether everything was sent. */
+/**
+ * Resolves with the milliseconds for which the guest has been paused. Throws the error of the source, or `HostUnreachable`: then it is unknown
+ * whether everything was sent.
+ */
 export async function askToSend(
   session: ClientHttp2Session,
   path: string,

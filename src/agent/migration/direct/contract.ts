@@ -1,4 +1,4 @@
-// What the parts of an agent know of direct connections between the two hosts of a move.
+// The interface of direct connections between the two hosts of a move.
 
 import type { Duplex } from 'node:stream';
 import type { MoveAddress } from '../../../api/resources/migration.ts';
@@ -24,26 +24,26 @@ export interface Offer {
 
 export interface DirectMoves {
   readonly fingerprint: string;
-  /** False: this host takes guests through the control plane only. */
+  /** False: this host receives guests only through the control plane. */
   readonly listens: boolean;
-  /** On the target. `peer`: the fingerprint of the source. Repeating it is harmless. Throws when no port is free. */
+  /** On the target: listens. `peer`: the fingerprint of the source. Idempotent. Throws when no port is free. */
   listen(move: Move, peer: string): Promise<MoveAddress>;
-  /** On the target: the files of the source, once it has connected. Undefined: it has not, after a few seconds. */
+  /** On the target: the files of the source, after it has connected. Undefined: it has not connected within a few seconds. */
   source(move: Move, signal: AbortSignal): Promise<LiveSource | undefined>;
-  /** On the target: where connections of the source lead that are for a disk or the memory. Undefined: they are refused. */
+  /** On the target: handles the source's connections for a disk or the memory. Undefined: they are refused. */
   accept(move: Move, connect: ((name: string) => Promise<Duplex>) | undefined): void;
-  /** On the source: connects, again and again, until `end`. */
+  /** On the source: connects, and reconnects until `end`. */
   offer(offer: Offer): void;
-  /** Nothing of this instance moves directly any more, or only by move `except`. */
+  /** Ends all direct moves of this instance, except move `except`. */
   end(instanceId: string, except?: string): void;
   close(): Promise<void>;
 }
 
 export interface DirectOptions {
   readonly identity: MoveIdentity;
-  /** Where other hosts reach this one. Absent: it only connects to others. */
+  /** The address at which other hosts reach this one. Absent: it only connects to others. */
   readonly address: string | undefined;
-  /** The first free one is taken for a move. */
+  /** Each move uses the first free port. */
   readonly ports: { readonly first: number; readonly last: number };
   readonly clock: Clock;
   readonly prng: Prng;

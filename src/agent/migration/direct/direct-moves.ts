@@ -1,5 +1,5 @@
-// Direct connections over TLS between the two hosts of a move: the target listens for this move alone, the source connects. Both prove by TLS that
-// they have the key whose fingerprint the control plane told the other.
+// Direct connections over TLS between the two hosts of a move: the target listens only for this move, and the source connects. With TLS each
+// proves that it has the key whose fingerprint the other got from the control plane.
 
 import type { Duplex } from 'node:stream';
 import type { MoveAddress } from '../../../api/resources/migration.ts';

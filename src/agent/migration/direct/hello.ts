@@ -1,5 +1,5 @@
-// The first line on a direct connection: which move it is for, and which disk, or the memory, of a guest that runs. Without such a name the
-// rest belongs to HTTP/2, where the side that listens asks.
+// The first line on a direct connection: the move, and in a live move the name of a disk or the memory. Without such a name, HTTP/2 follows, in
+// which the listening side is the client.
 
 import type { Duplex } from 'node:stream';
 import { type Clock, sleep } from '../../../base/clock.ts';
@@ -10,19 +10,19 @@ const patienceMs = 10_000;
 
 export interface Hello {
   readonly id: string;
-  /** Absent: it is for questions. */
+  /** Absent: the connection is for requests. */
   readonly name?: string;
 }
 
 export const helloOf = ({ id, name }: Hello): string => `berth-move/1 ${id}${name === undefined ? '' : ` ${name}`}\n`;
 
-/** Undefined: it is none, or does not come. */
+/** Undefined: it is invalid, or does not arrive. */
 export async function readHello(socket: Duplex, clock: Clock): Promise<Hello | undefined> {
   const limit = new AbortController();
   const bytes: number[] = [];
   const read = (async () => {
     for (;;) {
-      // Byte by byte, so that nothing of what follows is taken.
+      // Byte by byte, so that nothing after the line is consumed.
       const next: unknown = socket.read(1);
       if (next instanceof Uint8Array) {
         bytes.push(next[0] ?? 0);

@@ -1,4 +1,4 @@
-// Joins two connections: what comes from one goes to the other, both ways, and both end together.
+// Joins two connections: forwards data in both directions, and ends both together.
 
 import type { Duplex } from 'node:stream';
 

@@ -1,4 +1,4 @@
-// Where the target of one move listens for its source, and reads the files of the guest over what it accepted. Others get no answer.
+// The listener of one move on its target: accepts the source, and reads the files of the guest over this connection. Other clients get no answer.
 
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
@@ -21,7 +21,7 @@ import { isPeer, windowBytes } from './peer.ts';
 
 /** The source learns the address from the control plane, at about the time when the target may begin to copy. */
 const patienceMs = 5_000;
-/** A source that is gone without a word is noticed by its silence. A piece is read and hashed in well under this. */
+/** Detects a source that disappears without closing the connection. Reading and hashing a piece takes much less. */
 const answerMsMax = 60_000;
 
 interface Awaited {
@@ -47,7 +47,7 @@ export class MoveListener {
     for (let port = ports.first; ; port++) {
       const server = createServer({
         ...{ key: identity.key, cert: identity.certificate, minVersion: 'TLSv1.3' },
-        // Both certificates vouch for themselves; the fingerprints are compared.
+        // Both certificates are self-signed; the fingerprints are compared.
         ...{ requestCert: true, rejectUnauthorized: false },
       });
       try {
@@ -98,7 +98,7 @@ export class MoveListener {
     this.#arrived = Promise.withResolvers();
   }
 
-  /** Where connections for a disk or the memory lead. */
+  /** Handles connections for a disk or the memory. */
   accept(connect: ((name: string) => Promise<Duplex>) | undefined): void {
     this.#connect = connect;
   }

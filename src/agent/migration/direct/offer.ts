@@ -1,5 +1,4 @@
-// The source of a move: connects to the target, and lets it read the files of this move over that connection, and nothing else. Connects
-// again whenever the connection breaks.
+// The source of a move: connects to the target, and serves only the files of this move over the connection. Reconnects when the connection breaks.
 
 import { constants, performServerHandshake, type ServerHttp2Stream } from 'node:http2';
 import { connect, type TLSSocket } from 'node:tls';
@@ -44,7 +43,7 @@ export async function dial(
 ): Promise<TLSSocket> {
   const socket = connect({
     ...{ host: at.address, port: at.port, key: identity.key, cert: identity.certificate },
-    // Its certificate vouches for itself; the fingerprint is compared.
+    // Its certificate is self-signed; the fingerprint is compared.
     ...{ rejectUnauthorized: false, minVersion: 'TLSv1.3' },
   });
   const { promise, resolve: connected, reject } = Promise.withResolvers<void>();
@@ -58,7 +57,7 @@ export async function dial(
   try {
     await promise;
     if (!isPeer(socket, peer)) throw new Error('another host answers at this address');
-    // Written whole before HTTP/2 takes the socket over: Node ends the process when a write of ours is still under way then.
+    // Flushed before HTTP/2 takes over the socket: Node crashes if our write is still pending then.
     await new Promise<void>((resolve) =>
       socket.write(helloOf({ id: move.id, ...(name === undefined ? {} : { name }) }), () => resolve()),
     );
@@ -72,7 +71,7 @@ export async function dial(
   }
 }
 
-/** Says how far it is, and last whether all was sent. */
+/** Sends the progress, and finally whether everything was sent. */
 async function send(stream: ServerHttp2Stream, offer: Offer, options: DirectOptions): Promise<void> {
   const gone = new AbortController();
   stream.on('close', () => gone.abort());
@@ -94,7 +93,7 @@ function asApiError(error: unknown): ApiError {
   return error instanceof ApiError ? error : new ApiError('Internal', describeError(error));
 }
 
-/** Resolves when the connection is over. */
+/** Resolves when the connection has ended. */
 interface Serving {
   readonly options: DirectOptions;
   readonly offer: Offer;

@@ -1,8 +1,8 @@
-// How the two ends of a direct connection know each other.
+// How the two ends of a direct connection authenticate each other.
 
 import type { TLSSocket } from 'node:tls';
 
-/** On their way, for one connection: HTTP/2's own 64 KiB would wait for an answer after each few frames. */
+/** Flow-control window of one connection: the default of HTTP/2, 64 KiB, would wait for an answer after every few frames. */
 export const windowBytes = 8 * 1024 * 1024;
 
 /** TLS has proved that the peer has the key of this certificate. */

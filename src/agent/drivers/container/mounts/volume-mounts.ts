@@ -1,5 +1,5 @@
-// Volumes of containers: their file system is mounted on the host from before the containers start until the guest has them no more, and the
-// containers see its folder. A guest that runs keeps the volumes that it has.
+// Volumes of containers: the host mounts their file system before the containers start, until the guest releases them, and the containers see its
+// folder. A running guest keeps its volumes.
 
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
@@ -11,7 +11,7 @@ import { filesOf, filesystemFile, mountVolume, unmountVolume } from '../../../vo
 import type { GuestVolume } from '../../driver.ts';
 import type { RunVolumes } from '../../guest-life/hypervisor.ts';
 
-/** The mount as the engine knows it. Throws `NotPossible` for a volume that the guest does not have, or that is no file system. */
+/** The mount in the engine's terms. Throws `NotPossible` for a volume that the guest does not have, or that is not a file system. */
 export function hostMountOf(mount: Mount, volumes: readonly GuestVolume[]): HostMount {
   const { hostPath, volume: name, ...rest } = mount;
   if (hostPath !== undefined) return { ...rest, hostPath };
@@ -25,7 +25,7 @@ export function hostMountOf(mount: Mount, volumes: readonly GuestVolume[]): Host
   };
 }
 
-/** So that an engine which looks at once finds something; what is mounted covers it. */
+/** Engines check that the path exists; the mount covers this folder. */
 export async function makeMountPoints(volumes: readonly GuestVolume[]): Promise<void> {
   for (const volume of volumes) await mkdir(filesOf(dirname(volume.path)), { recursive: true, mode: 0o700 });
 }
@@ -52,7 +52,7 @@ function assertFilesystem({ name, path }: GuestVolume): void {
     );
 }
 
-/** Of containers that run: they keep what they began with. */
+/** Running containers keep the volumes that they were created with. */
 export function fixedVolumes(volumes: readonly GuestVolume[]): RunVolumes {
   const refuse = (what: string): Promise<never> =>
     Promise.reject(new DriverError('NotPossible', `${what} while containers have it: stop the instance`));

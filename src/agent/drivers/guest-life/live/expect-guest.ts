@@ -1,4 +1,4 @@
-// Makes the machine that waits for a guest of another host: the files of a new guest, and a machine that runs nothing. Its record says so from
+// Creates the machine that waits for a guest from another host: the files of a new guest, and a paused machine. The record says that it waits
 // before the machine exists.
 
 import type { LiveMachine } from '../../../../api/agent-protocol.ts';

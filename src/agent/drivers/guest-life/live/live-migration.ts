@@ -1,5 +1,5 @@
-// Guests that move while they run. On the source the guest's record says that it was handed over before that can be; on the target it says that
-// the machine only waits, until all has arrived. An agent that finds a machine that waits ends it.
+// Live moves of guests. The record on the source says that the guest was handed over before this can happen. The record on the target says that
+// the machine waits until everything has arrived. An agent that restarts ends waiting machines.
 
 import { join } from 'node:path';
 import { describeError } from '../../../../base/log.ts';
@@ -74,7 +74,7 @@ export function liveMigrationOf(hands: Hands, moves: NonNullable<Hypervisor['liv
   };
 }
 
-/** Not in line with other operations: what ends the guest must not wait for it, and makes it fail. */
+/** Not serialized with other operations: an operation that ends the guest must not wait for this one, and makes it fail. */
 async function send(hands: Hands, instanceId: string, call: LiveSend, signal: AbortSignal): Promise<number> {
   const { slot, live } = running(hands, 'send', instanceId);
   const { slots, log } = hands;
@@ -82,7 +82,7 @@ async function send(hands: Hands, instanceId: string, call: LiveSend, signal: Ab
   try {
     return await live.send({ ...call, onHandOver }, signal);
   } catch (error) {
-    if (slots.closed) throw error; // the next agent sees to it
+    if (slots.closed) throw error; // the next agent process handles it
     try {
       if (await live.settle('failed')) await slots.save(slot, { handedOver: undefined });
     } catch (failure) {

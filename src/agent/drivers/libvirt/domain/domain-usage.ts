@@ -1,4 +1,4 @@
-// What a domain uses, asked of libvirt. Touches nothing.
+// The usage of a domain, from libvirt. Changes nothing.
 
 import type { GuestCounters } from '../../../../api/guests/guest-usage.ts';
 import { isRecord } from '../../../../base/is-record.ts';

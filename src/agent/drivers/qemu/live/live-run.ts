@@ -1,5 +1,5 @@
-// Moves the memory and the disks of a machine that runs to another QEMU: NBD for the disks, a migration stream for the memory, both through
-// unix sockets. It never lets a machine run on whose memory may be complete elsewhere: who asks for `goOn` must know that it is not.
+// Moves the memory and the disks of a running machine to another QEMU: NBD for the disks, a migration stream for the memory, both through unix
+// sockets. Must never resume a machine whose memory may be complete on the target: callers of `goOn` must know that it is not.
 //
 //   source: mirrors ─► ready ─► migrate ─► pre-switchover (still) ─► end of mirrors ─► handed over ─► continue ─► completed (still)
 //   target: wait (-incoming, -S) ───────────────────────────────────────────────────────────────────────────► completed (still)
@@ -18,12 +18,12 @@ const node = 'disk';
 /** Jobs of the source, and its nodes for the disks of the target. A node's name has at most 31 characters. */
 const mirrorPattern = /^move-(disk|\d+)$/;
 const memory = 'memory';
-/** Until the CPUs stand still. */
+/** Time limit until the CPUs are stopped. */
 const lookMs = 50;
 const switchMs = 5;
-/** A machine that stands still for the move waits no longer for an answer of the other side. */
+/** Maximum time for which a paused machine waits for the other side. */
 const switchMsMax = 10_000;
-/** A guest that writes faster than its memory can be sent never arrives. */
+/** A guest that writes to its memory faster than it can be sent would never arrive. */
 const stalledMsMax = 150_000;
 /** QEMU's own limit is 128 MiB a second. */
 const unlimited = 2 ** 40;
@@ -35,7 +35,7 @@ export interface LiveParts {
   session(): Qmp;
   /** When the processors last began to stand still, on the monotonic clock. */
   stoppedAtMs(): number | undefined;
-  /** Looks how the machine stands, and passes that on. */
+  /** Queries the state of the machine, and passes it on. */
   look(): Promise<void>;
 }
 
@@ -104,7 +104,7 @@ class LiveRun implements RunLive {
       signal.throwIfAborted();
       await call.onHandOver();
       await this.#qmp.execute('migrate-continue', { state: 'pre-switchover' });
-      // From here on an abort comes too late: what becomes of the guest is decided by the end of the move.
+      // From here on it is too late to abort: the result of the move decides about the guest.
       const status = await this.#within(switchMsMax, async () => {
         const now = await this.#migrationStatus();
         return now === 'completed' || now === 'failed' || now === 'cancelled' ? now : undefined;
@@ -129,7 +129,7 @@ class LiveRun implements RunLive {
     if (status === 'completed' && !over) return false;
     const jobs = (await this.#jobs()).filter(({ id }) => mirrorPattern.test(id));
     const active = status !== undefined && !['none', 'completed', 'failed', 'cancelled'].includes(status);
-    // A guest may stand still for other reasons.
+    // A guest may be paused for other reasons.
     if (why === 'found' && !active && jobs.length === 0) return true;
     if (active) {
       await this.#qmp.execute('migrate_cancel');
@@ -148,11 +148,11 @@ class LiveRun implements RunLive {
     return true;
   }
 
-  /** Nothing of it can run elsewhere. */
+  /** The guest cannot run on the target. */
   async #goOn(): Promise<void> {
     const still = ['paused', 'finish-migrate', 'postmigrate'];
     const runState = async (): Promise<string> => String(fieldsOf(await this.#qmp.execute('query-status'))['status']);
-    // After a cancelled migration QEMU lets it go on by itself, a moment later.
+    // After a cancelled migration, QEMU itself resumes the machine a moment later.
     const deadlineMs = this.#parts.clock.monotonicMs() + 1000;
     for (;;) {
       const state = await runState();
@@ -183,13 +183,13 @@ class LiveRun implements RunLive {
       'job-id': mirror,
       device: name,
       target: mirror,
-      sync: 'top', // both lie upon the same image, or upon nothing
+      sync: 'top', // both have the same image below them, or none
       'auto-dismiss': false,
       ...(bytesPerSecondMax === undefined ? {} : { speed: bytesPerSecondMax }),
     });
   }
 
-  /** Resolves when the other disks have all that these have, and get what is written. */
+  /** Resolves when the disks of the target are in sync, and receive further writes. */
   async #untilMirrored(mirrors: readonly Mirror[], { onProgress }: RunSend, signal: AbortSignal): Promise<void> {
     await this.#until(signal, lookMs, async () => {
       const jobs = await this.#mirrorJobs(mirrors);
@@ -205,7 +205,7 @@ class LiveRun implements RunLive {
     });
   }
 
-  /** Resolves when the processors stand still, with all but the rest of the memory sent. */
+  /** Resolves when the CPUs are stopped, and only the rest of the memory has to be sent. */
   async #untilStill({ onProgress }: RunSend, signal: AbortSignal): Promise<void> {
     const { clock } = this.#parts;
     let least = Infinity;
@@ -228,7 +228,7 @@ class LiveRun implements RunLive {
     });
   }
 
-  /** Nothing is written any more: the disks are equal when their jobs have ended without an error. */
+  /** The guest no longer writes: the disks are equal when their jobs have ended without an error. */
   async #endMirrors(mirrors: readonly Mirror[]): Promise<void> {
     for (const { mirror } of mirrors) await this.#qmp.execute('block-job-cancel', { device: mirror });
     const ended = await this.#within(switchMsMax, async () => {

@@ -1,5 +1,5 @@
-// What a machine consists of, as QEMU itself says, in words that are equal where its memory can move. QEMU notices some differences when a
-// guest arrives; with others the guest runs and fails later.
+// The parts of a machine as QEMU reports them, as texts that must be equal on both hosts of a live move. QEMU detects some differences when a
+// guest arrives; with others the guest resumes and fails later.
 
 import type { LiveMachine } from '../../../../api/agent-protocol.ts';
 import { isRecord } from '../../../../base/is-record.ts';
@@ -43,7 +43,7 @@ export async function machineParts(session: Qmp, uuid: string): Promise<MachineP
   };
 }
 
-/** In words; empty: there is none. */
+/** As text; empty: none. */
 export function differences(here: MachineParts, there: MachineParts): string[] {
   const missing = there.parts
     .filter((part) => !here.parts.includes(part))

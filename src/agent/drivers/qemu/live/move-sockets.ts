@@ -1,5 +1,5 @@
-// The unix sockets by which the QEMU of a guest that moves reaches the other host: QEMU connects, and each connection leads to the machine that
-// waits there. They are in the folder where this QEMU has its other sockets.
+// The unix sockets through which the QEMU of a moving guest reaches the target: QEMU connects, and each connection is forwarded to the waiting
+// machine. They are in the same folder as the other sockets of this QEMU.
 
 import { once } from 'node:events';
 import { chmod, constants, open, rm } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream';
 import { joinStreams } from '../../../migration/direct/join-streams.ts';
 
 export interface MoveSockets {
-  /** As QEMU knows it. */
+  /** The path as QEMU sees it. */
   pathOf(name: string): string;
   close(): Promise<void>;
 }
