@@ -12,7 +12,7 @@ import type { GuestParts } from './parts.ts';
 
 /** Empty files as large as the volumes of the guest that runs at its source. They are complete once `finishVolumes` says so. */
 export async function expectVolumes(
-  { moves, volumeFiles }: GuestParts,
+  { moves, volumeFiles }: Pick<GuestParts, 'moves' | 'volumeFiles'>,
   assignment: Assignment,
   { disks }: LiveMachine,
   signal: AbortSignal,
@@ -51,7 +51,7 @@ export async function expectVolumes(
 }
 
 /** All of the guest has arrived. Harmless a second time, and where it has no volumes. */
-export async function finishVolumes({ moves }: GuestParts, assignment: Assignment): Promise<void> {
+export async function finishVolumes({ moves }: Pick<GuestParts, 'moves'>, assignment: Assignment): Promise<void> {
   const look = await moves.files?.look(assignment);
   if (look === undefined || look.id !== assignment.migration?.id) return;
   if (!look.whole) await moves.files?.finish(assignment);
