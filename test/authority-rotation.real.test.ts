@@ -12,6 +12,7 @@ import { startAgent } from '../src/agent/run.ts';
 import { parse } from '../src/api/parse.ts';
 import { createUserClient } from '../src/api/client/user-client.ts';
 import { silentLogger } from '../src/base/log.ts';
+import { systemClock } from '../src/base/system.ts';
 import { TlsFetch } from '../src/base/tls/tls-fetch.ts';
 import { startTlsServer } from '../src/server/tls/test-tls.ts';
 import { runBerth } from './processes.ts';
@@ -28,7 +29,14 @@ it('a new authority takes over while hosts and contexts go on', async () => {
   const { token } = await client.json<{ token: string }>('/v1/join-tokens', { method: 'POST', body: {} });
   const dataDirectory = join(tls.directory, 'agent');
   await mkdir(dataDirectory);
-  await joinFleet({ serverUrl: url, token, hostName: 'h1', dataDirectory, userAgent: 'test' });
+  await joinFleet({
+    serverUrl: url,
+    token,
+    hostName: 'h1',
+    dataDirectory,
+    userAgent: 'test',
+    nowMs: systemClock.nowMs(),
+  });
   const config = parse(AgentConfig, { serverUrl: url, hostName: 'h1', dataDirectory, drivers: ['fake'] });
   const agent = await startAgent(config, { log: silentLogger });
   onTestFinished(() => agent.close());
@@ -94,7 +102,14 @@ it('a host that was away during a rotation joins again, as the same host', async
   await mkdir(dataDirectory);
   const joinWithNewToken = async () => {
     const { token } = await client.json<{ token: string }>('/v1/join-tokens', { method: 'POST', body: {} });
-    return joinFleet({ serverUrl: url, token, hostName: 'h1', dataDirectory, userAgent: 'test' });
+    return joinFleet({
+      serverUrl: url,
+      token,
+      hostName: 'h1',
+      dataDirectory,
+      userAgent: 'test',
+      nowMs: systemClock.nowMs(),
+    });
   };
   const before = await joinWithNewToken();
   expect((await joinWithNewToken()).already).toBe(true);

@@ -3,6 +3,10 @@
 import { type Static, Type } from 'typebox';
 import { Labels, Name } from './resources/metadata.ts';
 
+/** For so long a certificate that has expired can be renewed with its key; after that its host joins again. */
+export const renewableDays = 30;
+export const renewableMs = renewableDays * 86_400_000;
+
 const closed = { additionalProperties: false } as const;
 
 export const Authorities = Type.Object(
@@ -69,7 +73,7 @@ export type JoinRequest = Static<typeof JoinRequest>;
 
 export const RenewRequest = Type.Object(
   {
-    certificate: Type.String({ ...Pem, description: 'the last one, PEM; expired for 30 days at most' }),
+    certificate: Type.String({ ...Pem, description: `the last one, PEM; expired for ${renewableDays} days at most` }),
     request: Type.String({ ...Pem, description: 'PKCS #10, PEM, with the same key' }),
     signature: Type.String({
       maxLength: 1024,

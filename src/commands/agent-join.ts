@@ -58,6 +58,7 @@ async function joinWith(
         ...{ serverUrl: url, token, hostName, dataDirectory, userAgent: `berth-agent/${cli.version}` },
         ca: await read(ca),
         hostToken: (await read(tokenFile))?.trim(),
+        nowMs: cli.clock.nowMs(),
       }),
     advice,
   );

@@ -1,9 +1,10 @@
 // Joins a fleet: the agent makes its key, shows a join token, and gets a certificate. It may be repeated after any failure: with the same
 // key the server gives the same answer.
 
+import { X509Certificate } from 'node:crypto';
 import { createClient } from '../../api/client/client.ts';
 import { ApiError } from '../../api/errors.ts';
-import type { IssuedCertificate } from '../../api/joining.ts';
+import { type IssuedCertificate, renewableMs } from '../../api/joining.ts';
 import { describeError } from '../../base/log.ts';
 import { fingerprintOf, pinnedAuthority } from '../../base/tls/pinned-authority.ts';
 import { TlsFetch } from '../../base/tls/tls-fetch.ts';
@@ -20,13 +21,15 @@ export interface JoinOptions {
   /** Of this host, from before it has a certificate. */
   readonly hostToken?: string | undefined;
   readonly userAgent: string;
+  /** Of the wall clock. */
+  readonly nowMs: number;
 }
 
 /** `already`: an earlier call has joined. Throws `ApiError`. */
 export async function joinFleet(
   options: JoinOptions,
 ): Promise<{ readonly identity: HostIdentity; readonly already: boolean; readonly serverTimeMs?: number }> {
-  const { serverUrl, token, hostName, dataDirectory } = options;
+  const { serverUrl, token, hostName, dataDirectory, nowMs } = options;
   if (!token.startsWith('berth_j_'))
     throw new ApiError('InvalidRequest', 'this is no join token; "berth host join-token create" prints one', {
       field: 'token',
@@ -37,7 +40,8 @@ export async function joinFleet(
       'Conflict',
       `${dataDirectory} is the data directory of host "${known.hostName}" of ${known.serverUrl}; use another, or remove identity.json there when that host is gone`,
     );
-  if (isJoined(known) && !isOfAnother(known, token)) return { identity: known, already: true };
+  if (isJoined(known) && !isOfAnother(known, token) && !isTooOld(known, nowMs))
+    return { identity: known, already: true };
   if (!serverUrl.startsWith('https:'))
     throw new ApiError(
       'InvalidRequest',
@@ -78,6 +82,11 @@ function isOfAnother({ authorities }: HostIdentity, token: string): boolean {
   if (pin === undefined || authorities === undefined) return false;
   const roots = authorities.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return !roots.some((root) => fingerprintOf(root) === pin);
+}
+
+/** It cannot be renewed any more: the host joins again, with its key. */
+function isTooOld({ certificate }: HostIdentity, nowMs: number): boolean {
+  return new X509Certificate(certificate).validToDate.getTime() + renewableMs < nowMs;
 }
 
 /** The fingerprint in a join token; undefined: servers have certificates of an authority that machines trust anyway. */

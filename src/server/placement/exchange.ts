@@ -7,6 +7,7 @@ import type { Context } from '../../core/state/context.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { Decider } from '../decide.ts';
 import type { Caller } from '../http/caller.ts';
+import { requestTraceId } from '../tracing/request-trace.ts';
 import { formAt, since, type ByVersion } from './versions.ts';
 import { type Schema, schemaFault } from './wire/json-schema.ts';
 
@@ -143,7 +144,7 @@ function versionHeaders(version: number): Record<string, string> {
 }
 
 interface FaultContext {
-  readonly request: Pick<PlacementRequest, 'method' | 'headers' | 'requestId'>;
+  readonly request: Pick<PlacementRequest, 'method' | 'headers' | 'requestId' | 'as'>;
   /** Undefined: it could not be read. */
   readonly version: number | undefined;
 }
@@ -158,6 +159,7 @@ export function answerOfFault(error: unknown, { request, version }: FaultContext
     detail: `${explanations[status]?.(request) ?? ''}${detail.replace(/\n/g, ' ')}`,
     ...(version !== undefined && version >= since.errorCodes ? { code } : {}),
     request_id: request.requestId,
+    ...(request.as === undefined ? {} : { trace_id: requestTraceId(request.as) }),
     ...(status === 406 && version === undefined ? { max_version: '1.39', min_version: '1.0' } : {}),
   };
   const common = { ...headers, ...(version === undefined ? {} : versionHeaders(version)) };

@@ -3,6 +3,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../api/errors.ts';
+import { traceParentIn } from '../../base/tracing/trace-parent.ts';
 import { anonymous } from '../../core/access/principal.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { PlacementApp } from './app.ts';
@@ -58,7 +59,10 @@ async function answer(
     headers: singleHeaders(request.raw),
     body: typeof body === 'string' ? body : '',
     caller: callerIn(request, { mount, parts }),
-    as: { principal: request.principal ?? anonymous, requestId: request.id, address: request.ip, face: 'placement' },
+    as: {
+      ...{ principal: request.principal ?? anonymous, requestId: request.id, address: request.ip, face: 'placement' },
+      traceParent: traceParentIn(request.headers['traceparent']),
+    },
     mount: mount.at,
     origin: `${request.protocol}://${request.headers.host ?? 'localhost'}`,
     requestId,
@@ -104,7 +108,17 @@ function tell(
     status === 401
       ? (request.refusal ?? new ApiError('Unauthenticated', 'no credentials'))
       : new ApiError('Forbidden', 'the token does not permit this');
-  parts.onRefused?.({ error, principal, requestId, address, method, path: pathOf(url), face: 'placement' });
+  const traceParent = traceParentIn(request.headers['traceparent']);
+  parts.onRefused?.({
+    error,
+    principal,
+    requestId,
+    traceParent,
+    address,
+    method,
+    path: pathOf(url),
+    face: 'placement',
+  });
 }
 
 function callerIn(

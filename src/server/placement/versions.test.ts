@@ -142,6 +142,16 @@ describe('the shape of an answer', () => {
   });
 });
 
+it('names the trace of the request in errors, as our own API does', async () => {
+  const headers = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' };
+  expect((await ask('GET', '/traits/NOPE', { headers })).json).toMatchObject({
+    errors: [{ trace_id: '4bf92f3577b34da6a3ce929d0e0e4736', request_id: expect.stringMatching(/^req-/) }],
+  });
+  expect((await ask('GET', '/traits/NOPE')).json).toMatchObject({
+    errors: [{ trace_id: expect.stringMatching(/^[0-9a-f]{32}$/) }],
+  });
+});
+
 describe('allocations of each version', () => {
   const list = { allocations: [{ resource_provider: { uuid: provider }, resources: { VCPU: 1 } }] };
   const byProvider = { allocations: { [provider]: { resources: { VCPU: 1 } } } };

@@ -2,6 +2,7 @@
 // it is durable: a serial that the store does not know opens nothing.
 
 import { ApiError } from '../../../api/errors.ts';
+import { renewableDays, renewableMs } from '../../../api/joining.ts';
 import type { Host } from '../../../api/resources/host.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
@@ -40,7 +41,6 @@ interface Joined {
 /** Of the certificates before the newest: requests under way, and agents whose answer was lost. */
 const issuedMax = 3;
 const lostAnswerMs = 10 * 60_000;
-const renewableMs = 30 * 86_400_000;
 
 /** Throws `Unauthenticated` for a token that is not valid, `Conflict` for a name that this token may not have. */
 export function joinHost(snapshot: Snapshot, input: JoinInput, ctx: Context): Joined {
@@ -52,7 +52,7 @@ export function joinHost(snapshot: Snapshot, input: JoinInput, ctx: Context): Jo
   if (token?.value.used.includes(name) && certificates?.value.keyHash === keyHash && entry && newest !== undefined)
     return { plan: unchanged(token, certificates, entry), chain: newest }; // its answer was lost
   assertUsable(token, ctx);
-  assertName(snapshot, entry, token, input);
+  assertName(snapshot, { entry, token, input, nowMs: ctx.nowMs });
   if (entry && entry.value.metadata.id !== hostId) return { plan: unchanged(entry), chain: undefined };
   const host: Host = entry
     ? { ...entry.value, spec: { ...entry.value.spec, ...poolOf(token.value, entry.value) } }
@@ -83,14 +83,19 @@ function assertUsable(token: Entry<JoinToken> | undefined, ctx: Context): assert
 /** A token must not become another host, nor bring one back that an operator has removed. */
 function assertName(
   snapshot: Snapshot,
-  entry: Entry<Host> | undefined,
-  token: Entry<JoinToken>,
-  { host: name, keyHash, isHost }: JoinInput,
+  joining: {
+    readonly entry: Entry<Host> | undefined;
+    readonly token: Entry<JoinToken>;
+    readonly input: JoinInput;
+    readonly nowMs: number;
+  },
 ): void {
+  const { entry, token, input, nowMs } = joining;
+  const { host: name, isHost } = input;
   const refuse = (why: string): ApiError => new ApiError('Conflict', `host "${name}" ${why}`, { field: 'host' });
   if (snapshot.get('removedHost', keys.removedHost(name)))
     throw refuse(`has been removed from the fleet; "berth host create ${name}" allows it to return`);
-  if (!entry || isHost || hasLostAuthority(snapshot, name, keyHash)) return;
+  if (!entry || isHost || cannotRenew(snapshot, input, nowMs)) return;
   if (entry.value.status.agentId !== undefined || snapshot.get('hostCertificate', keys.hostCertificate(name)))
     throw refuse(
       `exists already, and a join token cannot take it over; choose another --name, name its token with --token-file, or remove it with "berth host rm ${name}"`,
@@ -100,11 +105,15 @@ function assertName(
     throw refuse(`is in a pool that this join token is not for; make one with --pool ${pool}`);
 }
 
-/** It has the key of the host, and its certificate is of an authority that was dropped: nothing else can bring it back. */
-function hasLostAuthority(snapshot: Snapshot, host: string, keyHash: string): boolean {
+/**
+ * It has the key of the host, and its certificate is of an authority that was dropped, or expired too long ago: nothing else can bring the host
+ * back.
+ */
+function cannotRenew(snapshot: Snapshot, { host, keyHash }: JoinInput, nowMs: number): boolean {
   const certificates = snapshot.get('hostCertificate', keys.hostCertificate(host))?.value;
   const newest = certificates?.issued.at(-1);
-  return newest !== undefined && certificates?.keyHash === keyHash && !isTrusted(snapshot, newest.authority);
+  if (newest === undefined || certificates?.keyHash !== keyHash) return false;
+  return !isTrusted(snapshot, newest.authority) || newest.notAfterMs + renewableMs < nowMs;
 }
 
 function poolOf({ pool }: JoinToken, host: Host): { readonly pool?: string } {
@@ -139,7 +148,7 @@ export function renewCertificate(
     throw new ApiError(
       'Unauthenticated',
       stands
-        ? `the certificate of host "${host}" expired over 30 days ago; join again with "berth agent join"`
+        ? `the certificate of host "${host}" expired over ${renewableDays} days ago; join again with "berth agent join", a new join token and the same data directory`
         : `the certificate of host "${host}" is not valid: the host was removed, or has joined again since`,
     );
   const { issued } = certificates.value;

@@ -15,16 +15,28 @@ const named = (name: string, spec: object = {}) => ({ metadata: { name }, spec: 
 const nameOrCode = (item: InstanceBatchItem): string =>
   'instance' in item ? item.instance.metadata.name : item.error.code;
 
-async function post(body: unknown): Promise<{ status: number; json: unknown }> {
+async function post(
+  body: unknown,
+  more: Readonly<Record<string, string>> = {},
+): Promise<{ status: number; json: unknown }> {
   const response = await systemFetch(`${server.url}/v1/instances/batch`, {
     method: 'POST',
-    headers: { authorization: 'Bearer operator', 'content-type': 'application/json' },
+    headers: { authorization: 'Bearer operator', 'content-type': 'application/json', ...more },
     body: JSON.stringify(body),
   });
   return { status: response.status, json: await response.json() };
 }
 
 describe('a batch of creates', () => {
+  it('names the trace of the request in the error of an item', async () => {
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const refused = { items: [named('traced', { cpus: 0 })] };
+    const { json } = await post(refused, { traceparent: `00-${traceId}-00f067aa0ba902b7-01` });
+    expect(json).toMatchObject({ items: [{ error: { traceId } }] });
+    const ofOwn = { items: [{ error: { traceId: expect.stringMatching(/^[0-9a-f]{32}$/) } }] };
+    expect((await post(refused)).json).toMatchObject(ofOwn);
+  });
+
   it('answers each item in its place: made, or why not, with a field that names the item', async () => {
     const { status, json } = await post({
       items: [

@@ -14,6 +14,7 @@ import type { Decision } from '../../../core/operations/decision.ts';
 import type { Context } from '../../../core/state/context.ts';
 import type { Entry, Snapshot } from '../../../core/state/snapshot.ts';
 import { type Decided, type Decider, forProject } from '../../decide.ts';
+import { requestTraceId } from '../../tracing/request-trace.ts';
 import { bind } from './bind.ts';
 import { toApiError } from '../exchange.ts';
 import { decideAllFor, permitted } from '../on-behalf.ts';
@@ -49,7 +50,9 @@ export function instanceBatchRoute(decider: Decider): Route {
       });
       return atOnce ? placing(create) : create;
     });
-    const results = (await decideAllFor(line, request, creates)).map((done, i) => resultOf(done, i, decider));
+    const traceId = requestTraceId(request.caller);
+    const all = await decideAllFor(line, request, creates);
+    const results = all.map((done, index) => resultOf(done, { index, traceId }, decider));
     if (!seesAll(principal)) {
       const seen = visibleTo(principal, decider.cache);
       return { status: 200, json: { items: results.map((result) => jsonOf(result, seen)) } };
@@ -117,7 +120,11 @@ function fieldOf(item: unknown, part: string, name: string): unknown {
   return isRecord(within) ? within[name] : undefined;
 }
 
-function resultOf(done: Decided<Decision> | { readonly error: unknown }, index: number, decider: Decider): Result {
+function resultOf(
+  done: Decided<Decision> | { readonly error: unknown },
+  { index, traceId }: { readonly index: number; readonly traceId: string },
+  decider: Decider,
+): Result {
   try {
     if ('error' in done) throw done.error;
     const instance = shown('instance', done, decider.cache);
@@ -126,7 +133,7 @@ function resultOf(done: Decided<Decision> | { readonly error: unknown }, index: 
     const fault = toApiError(error);
     // What nobody foresaw ends the request: it must reach the log.
     if (fault.code === 'Internal') throw fault;
-    return { fault: at(`items[${index}]`, fault).toBody() };
+    return { fault: at(`items[${index}]`, fault).toBody(traceId) };
   }
 }
 

@@ -26,11 +26,16 @@ export function startBus(decider: Decider, open: OpenBus): EventBus {
   return bus;
 }
 
-/** Writes one event for each reason, about the task of this name. */
+/** What `putEvents` gives its task. */
+export const traceParent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+
+/** Writes one event for each reason, about the task of this name, which was created by a request that is part of a trace. */
 export async function putEvents(decider: Decider, reasons: readonly string[], name = 'a'): Promise<void> {
+  const task = testTask(name);
+  const traced = { ...task, metadata: { ...task.metadata, traceParent } };
   for (const reason of reasons)
     await decideAndCommit(decider, (_, ctx) => ({
-      plan: { changes: [eventChange(testTask(name), { reason, message: 'x' }, ctx)] },
+      plan: { changes: [eventChange(traced, { reason, message: 'x' }, ctx)] },
     }));
 }
 

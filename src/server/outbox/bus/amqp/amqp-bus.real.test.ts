@@ -11,7 +11,7 @@ import { createMemoryStore } from '../../../../store/memory/memory-store.ts';
 import { TestPublisher } from '../../../intake/amqp/testing.ts';
 import { startRabbitmq, type TestRabbitmq } from '../../../intake/amqp/test-rabbitmq.ts';
 import { busSettingsOf } from '../bus-settings.ts';
-import { putEvents, startBus, testDecider } from '../testing.ts';
+import { putEvents, startBus, testDecider, traceParent } from '../testing.ts';
 import { openAmqp, roundsOf } from './amqp-bus.ts';
 
 let broker: TestRabbitmq;
@@ -73,7 +73,9 @@ describe('a topic exchange of AMQP', () => {
       messageId: first?.event.id,
       givenContentType: 'application/cloudevents+json; charset=utf-8', // as the reader's channel calls it
       durable: true,
+      headers: { traceparent: traceParent },
     });
+    expect(first?.event.traceparent).toBe(traceParent);
     expect(second?.event).toMatchObject({ type: 'berth.v1.task.B', data: { subject: { name: 'a' } } });
 
     await broker.kill();

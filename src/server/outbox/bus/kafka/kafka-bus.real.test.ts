@@ -11,7 +11,7 @@ import { systemClock } from '../../../../base/system.ts';
 import { freePort } from '../../../../base/test-ports.ts';
 import { createMemoryStore } from '../../../../store/memory/memory-store.ts';
 import { busSettingsOf } from '../bus-settings.ts';
-import { putEvents, startBus, testDecider } from '../testing.ts';
+import { putEvents, startBus, testDecider, traceParent } from '../testing.ts';
 import { openKafka } from './kafka-bus.ts';
 
 let cluster: ChildProcessByStdio<Writable, null, Readable>;
@@ -68,6 +68,8 @@ describe('Kafka', () => {
       for (const { key, headers, event } of own) {
         expect(key).toBe(event.partitionkey);
         expect(headers).toContain(`ce_id=${event.id}`);
+        expect(headers).toContain(`traceparent=${traceParent}`);
+        expect(event.traceparent).toBe(traceParent);
         expect(headers).toContain('content-type=application/cloudevents+json; charset=utf-8');
       }
     }
