@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Host } from '../../api/resources/host.ts';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import type { WorkloadSpec } from '../../api/resources/workload.ts';
+import { deleteInstance } from '../operations/instance.ts';
 import { historyOf } from '../operations/workloads/revisions.ts';
 import { createWorkload, deleteWorkload, replaceWorkload, undoWorkload } from '../operations/workloads/workload.ts';
 import { keys } from '../state/keys.ts';
@@ -196,6 +197,29 @@ describe('a workload', () => {
       if (!removal.ok) throw new Error('the removal does not hold');
       scene.cache.confirm(removal, scene.cache.revision + 1);
       expect(workload.reconcile(scene.cache, key, scene.ctx).conditions).toEqual([]);
+    });
+
+    it('creates a copy for one that leaves a silent host only if that host is found to be silent', () => {
+      const scene = new Scene()
+        .create({ strategy: { ...testWorkloadSpec().strategy, maxSurge: 0, maxUnavailable: 1 } })
+        .after(1_000);
+      const [first] = scene.copies;
+      const at = keys.instance('default', first?.metadata.name ?? '');
+      commitPlan(
+        scene.cache,
+        deleteInstance(scene.cache, { project: 'default', name: first?.metadata.name ?? '' }, scene.ctx).plan,
+      );
+      const host = scene.cache.get('host', keys.host(first?.status.host ?? ''));
+      if (!host) throw new Error('it has no host');
+      const [silent] = testHost(host.value.metadata.name, { ready: false });
+      const change = scene.cache.assume({ changes: [{ key: host.key, ifRevision: host.revision, value: silent }] });
+      if (!change.ok) throw new Error('the change of the host does not hold');
+      const plan = workload.reconcile(scene.cache, key, scene.ctx);
+      expect(scene.cache.get('instance', at)?.value.status.phase).toBe('Deleting');
+      expect(plan.changes.some(({ value }) => value?.kind === 'instance' && value.status.phase === 'Pending')).toBe(
+        true,
+      );
+      expect(plan.conditions).toEqual([{ key: host.key, ifRevision: -change.token }]);
     });
 
     it('removes a ready copy only if the report that another one is ready holds', () => {

@@ -135,11 +135,24 @@ function written(snapshot: Snapshot, entry: Entry<Workload>, looked: Looked, ctx
   return {
     changes: [...changes, ...made, ...removed],
     conditions: [
-      ...(made.length > 0 ? uncommittedRemovals(snapshot, value.metadata.id) : []),
+      ...(made.length > 0
+        ? [...uncommittedRemovals(snapshot, value.metadata.id), ...uncommittedHosts(snapshot, copies)]
+        : []),
       ...(pass.remove.some(({ ready }) => ready) ? uncommittedReadiness(snapshot, copies, removing) : []),
     ],
     requeueAfterMs: stalledInMs > 0 ? Math.min(againMs, stalledInMs) : againMs,
   };
+}
+
+/** A copy that leaves a host which is not Ready is not counted. If the change of the host fails, the copy counts. */
+function uncommittedHosts(snapshot: Snapshot, copies: readonly Copy[]): NonNullable<Plan['conditions']> {
+  const hosts = new Set(
+    copies.flatMap(({ over, leaving, hostUp, host }) => ((over || leaving) && !hostUp ? (host ?? []) : [])),
+  );
+  return [...hosts].flatMap((host) => {
+    const entry = snapshot.get('host', keys.host(host));
+    return entry && entry.revision < 0 ? [{ key: entry.key, ifRevision: entry.revision }] : [];
+  });
 }
 
 /** A copy whose report fails was perhaps not ready: then too few ready ones would be left. */
