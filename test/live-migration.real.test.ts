@@ -162,7 +162,7 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
     await startAgent(0);
     await berth('image', 'add', 'tiny', '--source', tiny.spec.source);
     await writeFile(join(directory, 'count.sh'), program);
-  }, 120_000);
+  }, 240_000);
   afterAll(async () => {
     await berth('rm', 'db', '--wait').catch(() => undefined);
     for (const child of children.reverse()) {
@@ -188,7 +188,7 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
       join(directory, 'count.sh'),
       '--wait',
       '-t',
-      '60s',
+      '170s',
     );
     await startAgent(1);
     const before = await look();
@@ -229,7 +229,7 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
     const left = (await readdir(join(directory, 'h1', 'qemu'))).filter((name) => name.startsWith('inst_'));
     expect(left).toEqual([]);
     expect(await volumeFiles()).toEqual([[], [expect.stringMatching(/^vol_/)]]);
-  }, 120_000);
+  }, 240_000);
 
   it('comes back by a drain', async () => {
     const drain = await berth('host', 'drain', 'h2');
@@ -240,5 +240,5 @@ describe.skipIf(reason !== undefined)(`a guest that moves while it runs${reason 
     expect(written).toEqual([want, want]);
     expect(await volumeFiles()).toEqual([[expect.stringMatching(/^vol_/)], []]);
     expect((await show()).status).toMatchObject({ host: 'h1', incarnation: 3, diskIncarnation: 1 });
-  }, 120_000);
+  }, 240_000);
 });

@@ -39,7 +39,7 @@ beforeAll(async () => {
   await writeFile(config, JSON.stringify(settings), { mode: 0o600 });
   other = await startOther();
   await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: tiny.spec });
-}, 120_000);
+}, 240_000);
 afterAll(async () => {
   for (const { child } of sitting) {
     if (child.exitCode !== null || child.signalCode !== null) continue;
@@ -99,7 +99,7 @@ it('goes on with its disk and its volume, snapshots included, and leaves nothing
     'data',
     '--wait',
     '-t',
-    '60s',
+    '170s',
   );
   const from = (await fleet.client.get('instance', 'db')).status.host ?? '';
   const [to, toDirectory, fromDirectory] =
@@ -109,7 +109,7 @@ it('goes on with its disk and its volume, snapshots included, and leaves nothing
   const before = sitDown();
   await before(`${disk('data')}; echo count-41 >$D; sync; echo written-$((6*7))`, /\nwritten-42/);
   await before('echo mine-17 | dd of=/dev/vda bs=1M seek=100; sync; echo written-$((6*8))', /\nwritten-48/);
-  await berth('volume', 'snapshot', 'create', 'data', 'then', '--wait', '-t', '60s');
+  await berth('volume', 'snapshot', 'create', 'data', 'then', '--wait', '-t', '170s');
 
   sitting.at(-1)?.child.kill(); // it would sit down at the moved guest, too
   const plan = await berth('migrate', 'db');
