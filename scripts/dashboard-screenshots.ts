@@ -1,19 +1,26 @@
 // `node scripts/dashboard-screenshots.ts [NAME...]`: takes the screenshots of the dashboard for the documentation, from a server with the fake
 // driver. Needs /usr/bin/chromium and a built dashboard. Overwrites existing screenshots.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium, type Page } from 'playwright-core';
+import { createClient } from '../src/api/client/client.ts';
 import type { JobSpec } from '../src/api/resources/job.ts';
 import type { WorkloadSpec } from '../src/api/resources/workload.ts';
+import { hostTokenOf } from '../src/server/http/tokens.ts';
+import { testRegistration } from '../src/server/testing.ts';
 import { type Fleet, startFleet } from '../test/processes.ts';
 
 const target = fileURLToPath(new URL('../docs/screenshots/', import.meta.url));
 
 /** Page, name of the picture, and what it shows when it is complete. */
 const pictures: readonly (readonly [path: string, name: string, ready: string])[] = [
+  ['/?colour=claims', 'fleet', 'Room for'],
+  ['/instances/web-1', 'instance', 'Usual:'],
+  ['/instances/huge?tab=why', 'why', 'What would make it fit'],
+  ['/create/instances', 'new', 'Check'],
   ['/jobs?show=durations', 'jobs', 'Durations by label'],
   ['/jobs/build-7?tab=log', 'job-log', 'tests passed'],
   ['/plans?verb=drain&host=h1', 'plan', 'What happens'],
@@ -33,7 +40,8 @@ try {
   await rm(directory, { recursive: true, force: true });
 }
 
-async function fill({ client, ready }: Fleet): Promise<void> {
+async function fill(fleet: Fleet): Promise<void> {
+  const { client, ready } = fleet;
   const spec = { image: 'debian-13', cpus: 1, memoryMiB: 64 };
   await client.create('image', {
     metadata: { name: 'debian-13' },
@@ -50,6 +58,23 @@ async function fill({ client, ready }: Fleet): Promise<void> {
     await client.create('job', { metadata: { name: `build-${i}` }, spec: job });
   }
   await Promise.all(Array.from({ length: 7 }, (_, i) => ended(client, `build-${i + 1}`)));
+  await addHosts(fleet);
+  await client.create('instance', { metadata: { name: 'huge' }, spec: { ...spec, cpus: 1_000 } });
+}
+
+/** They run nothing: last, so that what is to run is on the other. */
+async function addHosts({ client, url, serverDirectory }: Fleet): Promise<void> {
+  const secret = Buffer.from((await readFile(join(serverDirectory, 'secret'), 'utf8')).trim(), 'base64url');
+  for (let i = 0; i < 60; i += 1) {
+    const host = `node-${i}`;
+    const agent = createClient({ fetch, url, token: hostTokenOf(secret, host, 0) }).agent(host);
+    await agent.register(testRegistration({ machineId: host, labels: { rack: `r${i % 4}` } }));
+  }
+  await client.create('size', { metadata: { name: 'medium' }, spec: { cpus: 2, memoryMiB: 2_048 } });
+  for (let i = 0; i < 70; i += 1) {
+    const spec = { cpus: 1 + (i % 3), memoryMiB: 512, ttlMs: 3_600_000 };
+    await client.create('task', { metadata: { name: `hold-${i}` }, spec });
+  }
 }
 
 function scriptOf(i: number): string {

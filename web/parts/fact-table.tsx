@@ -2,6 +2,7 @@
 
 import { Table } from '@mantine/core';
 import type { ReactNode } from 'react';
+import classes from './fact-table.module.css';
 
 export type Fact = readonly [name: string, value: ReactNode];
 
@@ -12,7 +13,7 @@ export function FactTable({ facts }: { readonly facts: readonly Fact[] }): React
         {facts.map(([name, value]) => (
           <Table.Tr key={name}>
             <Table.Th w={130}>{name}</Table.Th>
-            <Table.Td>{value}</Table.Td>
+            <Table.Td className={classes['value']}>{value}</Table.Td>
           </Table.Tr>
         ))}
       </Table.Tbody>

@@ -30,6 +30,17 @@ export function memoryText(mebibytes: number): string {
   return mebibytes < 1024 ? `${mebibytes} MiB` : `${trimmed(mebibytes / 1024)} GiB`;
 }
 
+/** Of a resource class: `2 VCPU`, `1.5 GiB`, `40 GB`. */
+export function amountText(resourceClass: string, amount: number): string {
+  if (resourceClass === 'MEMORY_MB') return memoryText(amount);
+  return resourceClass === 'DISK_GB' ? `${amount} GB` : `${amount} ${resourceClass}`;
+}
+
+/** A resource class as people call it. */
+export function classText(resourceClass: string): string {
+  return { MEMORY_MB: 'memory', DISK_GB: 'disk' }[resourceClass] ?? resourceClass;
+}
+
 /** `61 % of 256 GiB`; nothing to have: a dash. */
 export function shareText(used: number, total: number, amount: (value: number) => string): string {
   return total <= 0 ? '–' : `${Math.round((100 * used) / total)} % of ${amount(total)}`;

@@ -13,7 +13,7 @@ import { objectText } from './audit-filter.ts';
 export const auditColumns: readonly Column<AuditRecord>[] = [
   {
     name: 'Time',
-    width: '17rem',
+    width: '13rem',
     show: ({ time }) => <span title={visibleText(time)}>{exactTime(Date.parse(time))}</span>,
   },
   {
@@ -21,13 +21,13 @@ export const auditColumns: readonly Column<AuditRecord>[] = [
     width: '1.5fr',
     show: ({ who, user }) => <span title={visibleText(who ?? '')}>{<Text>{user ?? who ?? '–'}</Text>}</span>,
   },
-  { name: 'From', width: '8rem', show: ({ address }) => <Text>{address ?? '–'}</Text> },
-  { name: 'Face', width: '5rem', show: ({ face }) => face },
+  { name: 'From', width: '7rem', show: ({ address }) => <Text>{address ?? '–'}</Text> },
+  { name: 'Face', width: '4rem', show: ({ face }) => face },
   { name: 'Verb', width: '1fr', show: ({ verb }) => <Text>{verb}</Text> },
   { name: 'Object', width: '2fr', show: (record) => <ObjectLink record={record} /> },
   {
     name: 'Outcome',
-    width: '7rem',
+    width: '6rem',
     show: ({ outcome }) => <StateBadge state={outcome} />,
   },
   {

@@ -102,7 +102,7 @@ export function AuditPage(): ReactNode {
         )
       ) : (
         <>
-          <Words size="sm" role="status">
+          <Words style={{ overflowWrap: 'anywhere' }} size="sm" role="status">
             {rows.length === log.data.items.length
               ? `${rows.length} lines`
               : `${rows.length} of ${log.data.items.length} lines`}

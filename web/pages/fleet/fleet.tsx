@@ -11,6 +11,7 @@ import { memoryText, shareText } from '../../parts/units.ts';
 import { paths } from '../../paths.ts';
 import { lookOfShare, lookOfState } from './colours.ts';
 import { HostMap, type MappedHost } from './host-map.tsx';
+import { Legend, type LegendEntry, sharesLegend, statesLegend } from './legend.tsx';
 import { Room } from './room.tsx';
 
 const groupings = ['pool', 'zone', 'rack', 'none'] as const;
@@ -57,6 +58,7 @@ export function FleetPage(): ReactNode {
               />
             </div>
           </Group>
+          {hosts.length === 0 ? null : <Legend entries={legendOf(hosts, colour)} />}
           {hosts.length === 0 ? (
             <Words>There is no host yet. “berth agent join” adds one; docs/hosts.md tells how.</Words>
           ) : (
@@ -83,6 +85,12 @@ function mappedHost(
     look: colour === 'claims' ? lookOfShare(scarcest(classes)) : lookOfState(state),
     told: `${name}: ${state}${held}, ${consumers} consumers`,
   };
+}
+
+function legendOf(hosts: readonly MapRow[], colour: string): LegendEntry[] {
+  return colour === 'claims'
+    ? sharesLegend(hosts.map(({ classes }) => scarcest(classes)))
+    : statesLegend(hosts.map(({ state }) => state));
 }
 
 /** The class of which the largest share is held. */

@@ -7,7 +7,7 @@ import { client } from '../../data/client.ts';
 import { errorText } from '../../data/session.ts';
 import { Loading } from '../../parts/standing.tsx';
 import { Text, visibleText } from '../../parts/text.tsx';
-import { memoryText, shareText } from '../../parts/units.ts';
+import { amountText, classText, shareText } from '../../parts/units.ts';
 
 const everyMs = 5_000;
 
@@ -27,18 +27,17 @@ export function HostUse({ name }: { readonly name: string }): ReactNode {
       </Title>
       {classes.length === 0 ? <Words>The host has reported nothing yet.</Words> : null}
       {classes.map(([resource, { used, capacity }]) => {
-        const amount = resource === 'MEMORY_MB' ? memoryText : (value: number): string => `${value} ${resource}`;
         const share = capacity > 0 ? Math.min(1, used / capacity) : 0;
         return (
           <Group key={resource} gap="sm" wrap="nowrap">
             <Words size="sm" w={130} truncate>
-              {visibleText(resource)}
+              {visibleText(classText(resource))}
             </Words>
             <Box flex={1} h={14} bg="var(--mantine-color-default-hover)" aria-hidden="true">
               <Box h={14} bg="blue.7" w={`${100 * share}%`} />
             </Box>
             <Words size="sm" w={210} ta="right">
-              {shareText(used, capacity, amount)}
+              {shareText(used, capacity, (value) => amountText(resource, value))}
             </Words>
           </Group>
         );

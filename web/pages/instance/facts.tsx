@@ -5,15 +5,13 @@ import type { Instance } from '../../../src/api/resources/instance.ts';
 import { type Fact, FactTable } from '../../parts/fact-table.tsx';
 import { PageLink } from '../../parts/link.tsx';
 import { Text } from '../../parts/text.tsx';
-import { exactTime, memoryText } from '../../parts/units.ts';
+import { amountText, exactTime } from '../../parts/units.ts';
 import { paths } from '../../paths.ts';
 
 export function Facts({ instance }: { readonly instance: Instance }): ReactNode {
   const { metadata, spec, status } = instance;
   const { guest, host, assigned = {} } = status;
-  const amounts = Object.entries(assigned).map(([name, amount]) =>
-    name === 'MEMORY_MB' ? memoryText(amount) : `${amount} ${name}`,
-  );
+  const amounts = Object.entries(assigned).map(([name, amount]) => amountText(name, amount));
   const facts: readonly Fact[] = [
     ['Project', metadata.project],
     ['Id', <Text key="id">{metadata.id}</Text>],

@@ -70,7 +70,7 @@ it('shows amounts before and after a resize', () => {
   });
   expect(shown.facts).toEqual([
     { name: 'VCPU', before: '1 VCPU', after: '2 VCPU' },
-    { name: 'MEMORY_MB', before: '512 MiB', after: '512 MiB' },
+    { name: 'memory', before: '512 MiB', after: '512 MiB' },
   ]);
   expect([shown.obstacles, shown.notes]).toEqual([['too large'], ['These hosts have enough capacity: h2.']]);
 });

@@ -7,7 +7,7 @@ import type { RebalancePlan } from '../../../src/api/plans/rebalance.ts';
 import type { ResizePlan } from '../../../src/api/plans/resize-plan.ts';
 import type { ScalePlan, WorkloadRevisionView } from '../../../src/api/routes/workloads.ts';
 import { fieldChanges } from '../../../src/api/field-changes.ts';
-import { memoryText, spanText } from '../../parts/units.ts';
+import { amountText, classText, spanText } from '../../parts/units.ts';
 
 export interface PlanRow {
   readonly kind: string;
@@ -32,10 +32,6 @@ export interface ShownPlan {
   /** Why the plan cannot be applied; empty: it can. */
   readonly obstacles: readonly string[];
   readonly notes: readonly string[];
-}
-
-export function amountText(resource: string, amount: number): string {
-  return resource === 'MEMORY_MB' ? memoryText(amount) : `${amount} ${resource}`;
 }
 
 function amountsText(amounts: Readonly<Record<string, number>>): string {
@@ -99,7 +95,7 @@ export function hostPlanShown({
       { name: `On host ${host}`, before: String(guests.length), after: String(guests.length - leave) },
       { name: 'N-1', before: survivalText(before), after: survivalText(after) },
       ...Object.entries(room).map(([resource, { free, capacity }]) => ({
-        name: `Free ${resource} on the other hosts`,
+        name: `Free ${classText(resource)} on the other hosts`,
         before: '',
         after: `${amountText(resource, free)} of ${amountText(resource, capacity)}`,
       })),
@@ -158,7 +154,7 @@ export function resizeShown({
     hash,
     summary: `Instance ${instance} stays on host ${host ?? '–'}${restarts ? '; it is stopped, and starts again' : ''}.`,
     facts: names.map((name) => ({
-      name,
+      name: classText(name),
       before: amountText(name, before[name] ?? 0),
       after: amountText(name, after[name] ?? 0),
     })),

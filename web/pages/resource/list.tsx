@@ -93,9 +93,10 @@ function ListView({
           ref={field}
           label="Filter"
           placeholder="name, project=web, state=Pending, tier=db"
+          size="sm"
           value={filter}
           onChange={(event) => setParameter('q', event.currentTarget.value)}
-          w={320}
+          w={400}
           maw="100%"
         />
         <Words size="sm" role="status">
