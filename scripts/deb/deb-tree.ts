@@ -78,7 +78,7 @@ function strip(path: string): void {
 }
 
 /** The unit of packaging/systemd with the program and the configuration of the package. */
-function unitOf(role: string): string {
+export function unitOf(role: string): string {
   const text = textOf(`systemd/berth-${role}.service`);
   const unit = text
     .replace(/^ExecStart=.*$/m, `ExecStart=/usr/bin/berth ${role} --config /etc/berth/${role}.yaml`)

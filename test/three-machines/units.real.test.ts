@@ -5,6 +5,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { unitOf } from '../../scripts/deb/deb-tree.ts';
 
 const folder = join(import.meta.dirname, '../../packaging/systemd');
 const units = readdirSync(folder);
@@ -12,8 +13,10 @@ let root: string;
 beforeAll(() => {
   // A file system in which the recipe has been followed as far as units see it.
   root = mkdtempSync(join(tmpdir(), 'berth-units-'));
-  for (const path of ['usr/local/bin', 'bin', 'etc/systemd/system']) mkdirSync(join(root, path), { recursive: true });
-  for (const path of ['usr/local/bin/berth', 'bin/kill']) writeFileSync(join(root, path), '', { mode: 0o755 });
+  for (const path of ['usr/local/bin', 'usr/bin', 'bin', 'etc/systemd/system'])
+    mkdirSync(join(root, path), { recursive: true });
+  for (const path of ['usr/local/bin/berth', 'usr/bin/berth', 'bin/kill'])
+    writeFileSync(join(root, path), '', { mode: 0o755 });
   for (const name of ['sysinit', 'basic', 'shutdown', 'network-online', 'multi-user'])
     writeFileSync(join(root, `etc/systemd/system/${name}.target`), `[Unit]\nDescription=${name}\n`);
   for (const unit of units) copyFileSync(join(folder, unit), join(root, 'etc/systemd/system', unit));
@@ -32,6 +35,12 @@ describe('the units for systemd', () => {
   it.each(units)('%s is understood by systemd', (unit) =>
     expect(verify(unit)).toMatchObject({ stderr: '', status: 0 }),
   );
+
+  it.each(['server', 'agent'])('%s is understood by systemd as the Debian package has it', (role) => {
+    const name = `packaged-${role}.service`;
+    writeFileSync(join(root, 'etc/systemd/system', name), unitOf(role));
+    expect(verify(name)).toMatchObject({ stderr: '', status: 0 });
+  });
 
   it('would be refused with a setting that does not exist', () => {
     const path = join(root, 'etc/systemd/system/wrong.service');
