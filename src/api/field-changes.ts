@@ -25,6 +25,11 @@ export function fieldChanges(before: unknown, after: unknown, field = ''): reado
   return [{ field, ...(before === undefined ? {} : { before }), ...(after === undefined ? {} : { after }) }];
 }
 
+/** A value of a change as people read it. */
+export function fieldText(value: unknown): string {
+  return value === undefined ? 'absent' : typeof value === 'string' ? value : JSON.stringify(value);
+}
+
 /** What is not there has no fields; undefined: it is no object. */
 function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
   if (value === undefined) return {};

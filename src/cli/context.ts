@@ -79,7 +79,7 @@ function setCommand(cli: Cli): Command {
     .option('--url <url>', 'http://HOST:PORT or https://HOST; separate several servers with commas')
     .option('--token-file <file>', 'file that holds the token; - reads standard input')
     .option('--ca <file>', 'PEM file of authorities to trust for https:, besides those that Node trusts')
-    .option('--ca-fingerprint <fingerprint>', "sha256:..., of the fleet's own authority: trust that alone")
+    .option('--ca-fingerprint <fingerprint>', "sha256:... of the fleet's own authority; trust no other")
     .option('--insecure-http', 'send the token to other machines over plain HTTP, where it can be read')
     .option('--project <project>', 'project for commands that do not name one')
     .option('--use', 'make it the current context')

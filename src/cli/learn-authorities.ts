@@ -1,6 +1,6 @@
 // A context that pins the authority of its fleet follows a rotation: it learns the new authority before the old one is dropped.
 
-import { fingerprintOf } from '../base/tls/pinned-authority.ts';
+import { shortFingerprint } from '../base/tls/fingerprint.ts';
 import type { TlsFetch } from '../base/tls/tls-fetch.ts';
 import { isRecord } from '../base/is-record.ts';
 import { type Context, readContexts, writeContexts } from './context-file.ts';
@@ -20,11 +20,11 @@ interface Learning {
 /** Never throws: the request of the command has succeeded, and the next command tries again. */
 export async function learnAuthorities({ path, context, told, url, send }: Learning): Promise<void> {
   const pinned = context.authorities ?? '';
-  if (told === certificatesIn(pinned).map(short).join()) return;
+  if (told === certificatesIn(pinned).map(shortFingerprint).join()) return;
   try {
     const answer = await send(`${new URL(url).origin}/v1/ca`, { method: 'GET', headers: {} });
     const roots = rootsIn(JSON.parse(await answer.text()));
-    if (roots.map(short).join() !== told) return;
+    if (roots.map(shortFingerprint).join() !== told) return;
     const file = await readContexts(path);
     const contexts = Object.entries(file.contexts).map(([name, each]): [string, Context] => [
       name,
@@ -34,10 +34,6 @@ export async function learnAuthorities({ path, context, told, url, send }: Learn
   } catch {
     // the file cannot be written, or the server is unreachable
   }
-}
-
-function short(pem: string): string {
-  return fingerprintOf(pem).slice('sha256:'.length).slice(0, 16);
 }
 
 function rootsIn(answer: unknown): string[] {

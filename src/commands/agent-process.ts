@@ -9,7 +9,7 @@ import { attempting, CommandError } from '../cli/exit-codes.ts';
 import { collect, parseLabels } from '../cli/options/units.ts';
 import { processConfig } from './process-config.ts';
 import { tellSupervisor } from './tell-supervisor.ts';
-import { untilAborted } from './until-aborted.ts';
+import { untilAborted } from '../base/concurrency/until-aborted.ts';
 
 export interface AgentFlags {
   readonly config?: string;
@@ -30,7 +30,7 @@ export interface AgentFlags {
 export function withAgentOptions(command: Command): Command {
   return command
     .option('--config <file>', 'YAML file; each key is also a variable BERTH_AGENT_* (BERTH_AGENT_CONFIG)')
-    .option('--name <name>', "name of the host; default: the machine's host name, or with which it has joined")
+    .option('--name <name>', "name of the host; default: the machine's host name, or the name with which it has joined")
     .option('--token-file <file>', "file that holds this host's token: berth host token NAME")
     .option('--ca <file>', 'PEM file of authorities to trust for https:, besides those that Node trusts')
     .option('--insecure-http', 'send the token to other machines over plain HTTP, where it can be read')

@@ -20,7 +20,7 @@ import {
 import { processConfig } from './process-config.ts';
 import { storeAdvice } from './store-of.ts';
 import { collect } from '../cli/options/units.ts';
-import { untilAborted } from './until-aborted.ts';
+import { untilAborted } from '../base/concurrency/until-aborted.ts';
 
 interface DevFlags extends IntakeFlags {
   readonly config?: string;

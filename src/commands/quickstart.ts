@@ -32,7 +32,7 @@ import { quickstartImages } from './quickstart-images.ts';
 import { keepLogs } from './quickstart-logs.ts';
 import { SilenceWatch } from './quickstart-silence.ts';
 import { type LoginKey, logIn, loginKey } from './quickstart-login.ts';
-import { untilAborted } from './until-aborted.ts';
+import { untilAborted } from '../base/concurrency/until-aborted.ts';
 
 interface QuickstartFlags {
   readonly yes?: true;

@@ -16,7 +16,7 @@ import {
 import { processConfig } from './process-config.ts';
 import { storeAdvice, tellFailure } from './store-of.ts';
 import { tellSupervisor } from './tell-supervisor.ts';
-import { untilAborted } from './until-aborted.ts';
+import { untilAborted } from '../base/concurrency/until-aborted.ts';
 
 const prefix = 'BERTH_SERVER_';
 /** After waiting agents have reconnected. */

@@ -21,7 +21,7 @@ export const HostState = Type.Object(
 export const OnHostLoss = Type.Enum(['replace', 'wait', 'fail']);
 export type OnHostLoss = Static<typeof OnHostLoss>;
 export const onHostLossHelp =
-  'replace: a new copy with a fresh disk on another host; wait: for the host; fail: it has failed for good';
+  'replace: a new copy with a fresh disk on another host; wait: until the host returns; fail: the instance fails permanently';
 
 export const proofKinds = ['stopped', 'rebooted', 'fenced', 'self-stop', 'operator'] as const;
 

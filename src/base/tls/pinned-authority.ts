@@ -1,10 +1,11 @@
 // The authority of a server that is known by its fingerprint only. Nothing but public certificates crosses this one connection, on which
 // the server is not verified; what does not have the fingerprint is never trusted.
 
-import { createHash, X509Certificate } from 'node:crypto';
+import { X509Certificate } from 'node:crypto';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { isRecord } from '../is-record.ts';
+import { fingerprintOf } from './fingerprint.ts';
 
 const fingerprintForm = /^(?:sha256:)?([0-9a-f]{64})$/i;
 const answerBytesMax = 256 * 1024;
@@ -13,10 +14,6 @@ const answerBytesMax = 256 * 1024;
 export function fingerprintIn(text: string): string | undefined {
   const digits = fingerprintForm.exec(text.trim().replace(/(?<=[0-9a-f]{2}):(?=[0-9a-f]{2}(:|$))/gi, ''))?.[1];
   return digits === undefined ? undefined : `sha256:${digits.toLowerCase()}`;
-}
-
-export function fingerprintOf(pem: string): string {
-  return `sha256:${createHash('sha256').update(new X509Certificate(pem).raw).digest('hex')}`;
 }
 
 /** PEM of the root certificate. Throws an `Error` that says what to do when the server has another. */

@@ -54,9 +54,9 @@ function withOptions(command: Command): Command {
     )
     .option(
       '--prune',
-      'delete what has the labels of --selector, is of a kind and project of the files, and stands in none',
+      'delete resources that match --selector, are of a kind and project of the files, and are in none of them',
     )
-    .option('-l, --selector <selector>', 'with --prune: the labels of what may be deleted')
+    .option('-l, --selector <selector>', 'with --prune: labels of the resources that may be deleted')
     .addOption(outputOption('value'));
 }
 

@@ -82,7 +82,7 @@ export function setCommand(cli: Cli): Command {
     .description('Change which instances a host accepts and how its resources are allocated')
     .argument('<host>')
     .option('--dedicated', 'only for instances that request a dedicated host')
-    .option('--no-dedicated')
+    .option('--no-dedicated', 'for all instances that fit')
     .option('--dedicated-to <project>', 'only for instances of this project; "" for all projects')
     .option('--instances-max <count>', 'at most this many instances; none: as many as fit')
     .option('--label <key=value>', 'add this label; KEY= removes it; may be repeated', collect, [])

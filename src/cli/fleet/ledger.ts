@@ -11,7 +11,7 @@ import { openSession } from '../session.ts';
 
 export function ledgerCommand(cli: Cli): Command {
   const command = new Command('ledger').description(
-    'Show who holds how much of what: hosts, and the providers and consumers of other systems',
+    'Show resource providers and their consumers, including those of other systems',
   );
   command
     .command('ls')

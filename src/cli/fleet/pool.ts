@@ -64,13 +64,13 @@ function withOptions(command: Command): Command {
     .option('--cpu-ratio <number>', 'CPU overcommit ratio of its hosts; default: 4')
     .option(
       '--host-limit <class=amount>',
-      'what each of its hosts may claim at most: VCPU=64, MEMORY_MB=262144; may be repeated',
+      'most that each of its hosts may report: VCPU=64, MEMORY_MB=262144; may be repeated',
       collect,
       [],
     )
     .option(
       '--host-path <path>',
-      'folder of its hosts that containers may mount, with all that is in it; none: no folder; may be repeated',
+      'folder of its hosts that containers may mount, with everything in it; none: no folder; may be repeated',
       collect,
       [],
     )

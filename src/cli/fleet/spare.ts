@@ -159,9 +159,9 @@ function showCommand(cli: Cli): Command {
 
 function releaseCommand(cli: Cli): Command {
   return new Command('release')
-    .description('Undo the preparation of spares, and release their room')
+    .description('Undo the preparation of spares, and release their resources')
     .argument('<spare...>')
-    .option('--force', 'without asking the provisioner: what it prepared stays, and the room counts as free')
+    .option('--force', 'without calling the provisioner: what it prepared stays, and its resources count as free')
     .action(async (names: readonly string[], { force }: { force?: true }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const failures = await forEachName(cli, names, async (name) => {

@@ -34,7 +34,7 @@ export function topCommand(cli: Cli): Command {
     .description('Show the hosts, instances or projects that claim or use the most')
     .addArgument(new Argument('[what]', 'what to show').choices(subjects).default('hosts'))
     .option('--once', 'show it once; the default without a terminal and with -o json')
-    .option('--interval <seconds>', 'how often it is shown again', '2')
+    .option('--interval <seconds>', 'seconds between refreshes', '2')
     .option('--limit <count>', 'at most this many rows', '100')
     .addOption(outputOption('value'))
     .action(async (subject: Subject, options: TopFlags, command: Command) => {

@@ -312,7 +312,7 @@ async function change(
 function rmCommand(cli: Cli): Command {
   return withWait(
     new Command('rm').description('Remove volumes with their data and snapshots').argument('<volume...>'),
-    'nothing is left of them',
+    'they are removed completely',
   ).action(async (names: readonly string[], options: WaitOptions, called: Command) => {
     const session = await openSession(cli, called);
     const failures = await forEachName(cli, names, async (name) => {

@@ -24,9 +24,7 @@ interface Flags {
 
 export function resizeCommand(cli: Cli): Command {
   return new Command('resize')
-    .description(
-      'Show the plan to resize an instance; with --apply carry it out: one that runs is stopped and starts again',
-    )
+    .description('Show the plan to resize an instance; with --apply carry it out, which restarts a running instance')
     .argument('<instance>')
     .option('--cpus <count>', 'virtual CPUs')
     .option('--memory <amount>', 'memory: 2GiB')

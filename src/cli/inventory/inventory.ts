@@ -127,7 +127,7 @@ function pushCommand(cli: Cli): Command {
 
 function confirmCommand(cli: Cli): Command {
   return new Command('confirm')
-    .description('Let the hosts go that a list lacks')
+    .description('Confirm the loss of hosts that are missing from a list')
     .argument('<name>')
     .argument('<hash>', 'of the loss: berth inventory show NAME')
     .action(async (name: string, hash: string, _options: unknown, command: Command) => {

@@ -29,7 +29,7 @@ interface EnqueueFlags {
 export function enqueueCommand(cli: Cli): Command {
   return new Command('enqueue')
     .description(
-      'Ask for a job that runs a file of a repository: publishes a JobRequest to the broker of AMQP_URL, or sends it to the server when that is not set. Prints the request id',
+      'Request a job that runs a file of a repository: publishes a JobRequest to the broker of AMQP_URL, or sends it to the server when that is not set. Prints the request id',
     )
     .requiredOption('--repo-url <url>', 'http or https, without user name or password')
     .requiredOption('--commit-sha <hash>', 'the full hash of the commit')

@@ -26,11 +26,11 @@ export function withHealthOptions(command: Command): Command {
     .option('--health-image', 'check with the HEALTHCHECK of the container image')
     .option(
       '--health-for <checks>',
-      `what it is for: ${checkNames.join(', ')}; several with commas; default: readiness`,
+      `purposes of the check, separated by commas: ${checkNames.join(', ')}; default: readiness`,
     )
     .option('--health-period <duration>', 'time between attempts: 5s, 1m; default: 10s')
     .option('--health-timeout <duration>', 'time for one attempt; default: 1s')
-    .option('--health-failures <number>', 'failed attempts in a row until the check has failed; default: 3');
+    .option('--health-failures <number>', 'failed attempts in a row after which the check fails; default: 3');
 }
 
 export function checksOf(options: HealthOptions): Partial<Pick<InstanceSpec, 'checks'>> {

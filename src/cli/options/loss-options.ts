@@ -12,8 +12,8 @@ export interface LossOptions {
 
 export function withLossOptions(command: Command): Command {
   return command
-    .option('--on-host-loss <rule>', `once its host is down: ${onHostLossHelp}; default: that of its pool`)
-    .option('--self-stop', 'its host stops it when no control plane answers, which is a proof for a replacement');
+    .option('--on-host-loss <rule>', `when its host is down: ${onHostLossHelp}; default: the rule of its pool`)
+    .option('--self-stop', 'its host stops it when no control plane answers, so that it can be replaced safely');
 }
 
 export function lossOf({ onHostLoss, selfStop }: LossOptions): Partial<InstanceSpec> {

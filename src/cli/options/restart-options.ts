@@ -31,7 +31,7 @@ export function withRestartOptions(command: Command): Command {
     .option('--restart <policy>', 'never, on-failure or always; default: never')
     .addOption(new Option('--restart-policy <policy>', 'the older name of --restart').hideHelp())
     .option('--restart-delay <duration>', 'before the first restart, doubled for each in a row: 1s, 1m')
-    .option('--restart-delay-max <duration>', 'no delay grows beyond this; default: 5m')
+    .option('--restart-delay-max <duration>', 'maximum delay; default: 5m')
     .option('--restart-limit <number>', 'restarts in a row; default: no limit')
     .option('--restart-disk <disk>', 'fresh: a new disk on any host; kept: its own, on the same host; default: fresh');
 }

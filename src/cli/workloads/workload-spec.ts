@@ -46,7 +46,7 @@ export function createCommand(cli: Cli): Command {
     new Command('create').description('Create a workload of an image').argument('<workload>'),
   );
   return withStrategy(command)
-    .option('--replicas <count>', 'how many copies are wanted; default: 1')
+    .option('--replicas <count>', 'number of copies; default: 1')
     .option('--per-host', 'one copy on each host that matches --pool and --host-label')
     .option('-w, --wait', 'wait until all copies are available')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')

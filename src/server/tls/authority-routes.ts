@@ -17,7 +17,7 @@ import type { Decider } from '../decide.ts';
 import { decideFor } from '../http/on-behalf.ts';
 import { bind } from '../http/routes/bind.ts';
 import type { Route } from '../http/route.ts';
-import { fingerprintOf } from './fingerprint.ts';
+import { fingerprintOf } from '../../base/tls/fingerprint.ts';
 import type { JoinParts } from './join-routes.ts';
 
 export function authorityRoutes(decider: Decider, parts: JoinParts | undefined): Route[] {

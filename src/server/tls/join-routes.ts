@@ -13,7 +13,7 @@ import { keys } from '../../core/state/keys.ts';
 import type { Authority } from '../../core/state/records.ts';
 import type { Decider } from '../decide.ts';
 import type { Caller } from '../http/caller.ts';
-import { fingerprintOf } from './fingerprint.ts';
+import { fingerprintOf } from '../../base/tls/fingerprint.ts';
 import { decideFor } from '../http/on-behalf.ts';
 import { bind } from '../http/routes/bind.ts';
 import type { Route } from '../http/route.ts';

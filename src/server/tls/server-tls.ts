@@ -16,7 +16,7 @@ import type { ServerConfig } from '../config.ts';
 import { type Decider, decideAndCommit } from '../decide.ts';
 import type { TlsIdentity } from '../http/serve.ts';
 import { isAddress, issueServerLeaf, makeAuthority, type ServerLeaf } from './certificates.ts';
-import { fingerprintOf, shortFingerprint } from './fingerprint.ts';
+import { fingerprintOf, shortFingerprint } from '../../base/tls/fingerprint.ts';
 
 export interface ServerTlsParts {
   readonly config: ServerConfig;

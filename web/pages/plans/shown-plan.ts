@@ -6,7 +6,7 @@ import type { MigrationPlan } from '../../../src/api/plans/migration-plan.ts';
 import type { RebalancePlan } from '../../../src/api/plans/rebalance.ts';
 import type { ResizePlan } from '../../../src/api/plans/resize-plan.ts';
 import type { ScalePlan, WorkloadRevisionView } from '../../../src/api/routes/workloads.ts';
-import { fieldChanges } from '../../../src/api/field-changes.ts';
+import { fieldChanges, fieldText } from '../../../src/api/field-changes.ts';
 import { amountText, classText, spanText } from '../../parts/units.ts';
 
 export interface PlanRow {
@@ -210,8 +210,8 @@ export function undoShown(revisions: readonly WorkloadRevisionView[], to: number
     summary: `A rolling update replaces revision ${present.number} with the template of revision ${target.number}.`,
     facts: changes.map(({ field, before, after }) => ({
       name: field,
-      before: valueText(before),
-      after: valueText(after),
+      before: fieldText(before),
+      after: fieldText(after),
     })),
     rows: [],
     obstacles: changes.length === 0 ? ['both templates are the same'] : [],
@@ -235,8 +235,4 @@ export function removalShown(what: string, effects: Effects | undefined): ShownP
 
 function effectRow({ kind, project, name, code, message }: ChangeEffect): PlanRow {
   return { kind, project, name, action: code, bad: true, before: 'in use', after: code, why: message };
-}
-
-function valueText(value: unknown): string {
-  return value === undefined ? 'absent' : typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -1,6 +1,7 @@
 // Creates a fake guest in the steps of a real one: ports, pull, clone, start. A failed creation leaves the guest `failed`;
 // one that a closed driver interrupted stays as it stood, and the next driver continues it.
 
+import { untilAborted } from '../../../base/concurrency/until-aborted.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import type { GuestSpec } from '../driver.ts';
@@ -137,10 +138,3 @@ const asDriverError = (error: unknown, instanceId: string): DriverError =>
   error instanceof DriverError
     ? error
     : new DriverError('Internal', `cannot create ${instanceId}: ${String(error)}`, error);
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
-}

@@ -3,7 +3,7 @@
 import { Alert, Group, Progress, Stack, Table, Text as Words, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { fieldChanges } from '../../../../src/api/field-changes.ts';
+import { fieldChanges, fieldText } from '../../../../src/api/field-changes.ts';
 import { type Workload, workloadLabel } from '../../../../src/api/resources/workload.ts';
 import type { WorkloadRevisionView } from '../../../../src/api/routes/workloads.ts';
 import { client } from '../../../data/client.ts';
@@ -167,12 +167,8 @@ function changeText(all: readonly WorkloadRevisionView[], of: WorkloadRevisionVi
   const before = all[all.indexOf(of) - 1];
   if (before === undefined) return `image: ${of.template.spec.image ?? '–'}`;
   return fieldChanges(before.template, of.template)
-    .map(({ field, before: was, after }) => `${field}: ${valueText(was)} → ${valueText(after)}`)
+    .map(({ field, before: was, after }) => `${field}: ${fieldText(was)} → ${fieldText(after)}`)
     .join(', ');
-}
-
-function valueText(value: unknown): string {
-  return value === undefined ? 'absent' : typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 function Fault({ error }: { readonly error: Error }): ReactNode {
