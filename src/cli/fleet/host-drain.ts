@@ -165,7 +165,7 @@ export function survivalText(when: string, { survives, hosts, notShown, notShown
   if (survives) return `${when} the fleet survives the loss of any one host (${hosts} with instances).`;
   const more = notShownCount > notShown.length ? ', …' : '';
   return visible(
-    `${when} the loss of one host may leave instances without a place: ${notShown.join(', ')}${more} (${notShownCount} of ${hosts}).`,
+    `${when} the loss of one of these hosts may leave instances without a place: ${notShown.join(', ')}${more} (${notShownCount} of ${hosts} with instances).`,
   );
 }
 
