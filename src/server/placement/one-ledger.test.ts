@@ -169,6 +169,39 @@ describe('the ledger', () => {
     await expect.poll(async () => (await ask('GET', `${path}/usages`)).json).toMatchObject({ usages: { VGPU: 0 } });
   });
 
+  it('shares what an outside provider has with the hosts of a pool', async () => {
+    const { metadata, spec } = await server.client.get('host', 'h1');
+    await server.client.replace('host', 'h1', { metadata, spec: { ...spec, pool: 'ci' } });
+    const shared = '66666666-6666-4666-8666-666666666666';
+    const path = `/resource_providers/${shared}`;
+    await ask('PUT', '/resource_classes/CUSTOM_NFS_GB');
+    await ask('POST', '/resource_providers', { body: { name: 'nfs', uuid: shared } });
+    const inventories = { CUSTOM_NFS_GB: { total: 10 } };
+    await ask('PUT', `${path}/inventories`, { body: { inventories, resource_provider_generation: 0 } });
+    const traits = { traits: ['MISC_SHARES_VIA_AGGREGATE'], resource_provider_generation: 1 };
+    await ask('PUT', `${path}/traits`, { body: traits });
+    const candidates = async () =>
+      (
+        (await ask('GET', '/allocation_candidates?resources=VCPU:1,CUSTOM_NFS_GB:4')).json as {
+          allocation_requests: object[];
+        }
+      ).allocation_requests;
+    expect(await candidates()).toEqual([]);
+    const aggregates = { aggregates: [poolAggregate('ci')], resource_provider_generation: 2 };
+    await ask('PUT', `${path}/aggregates`, { body: aggregates });
+    expect(await candidates()).toMatchObject([
+      {
+        allocations: {
+          [host.uuid]: { resources: { VCPU: 1 } },
+          [shared]: { resources: { CUSTOM_NFS_GB: 4 } },
+        },
+      },
+    ]);
+    const moved = await server.client.get('host', 'h1');
+    await server.client.replace('host', 'h1', { metadata: moved.metadata, spec });
+    expect(await candidates()).toEqual([]);
+  });
+
   it('holds a claim of a host and of an outside provider together or not at all', async () => {
     await ask('POST', '/resource_providers', { body: { name: 'pool', uuid: outside } });
     const inventories = { inventories: { DISK_GB: { total: 10 } }, resource_provider_generation: 0 };
