@@ -145,8 +145,8 @@ function routeOf({ method, path, headers }: PlacementRequest): Found {
     throw badRequest('content-type header required when content-length > 0');
   const given = (path === '' ? '/' : path).split('/');
   const here: Found[] = [];
-  for (const { route, wanted } of patterns) {
-    const params = wanted.length === given.length ? match(wanted, given) : undefined;
+  for (const { route, wanted } of patternsByLength.get(given.length) ?? []) {
+    const params = match(wanted, given);
     if (params) here.push({ route, params });
   }
   if (here.length === 0) throw new HttpRefusal(404, notFoundText);
@@ -156,13 +156,16 @@ function routeOf({ method, path, headers }: PlacementRequest): Found {
   throw new HttpRefusal(405, 'The method specified is not allowed for this resource.', { allow });
 }
 
-/** The parts of each path, which every request is compared with. */
-const patterns = placementRoutes.map((route) => ({ route, wanted: route.path.split('/') }));
+/** The parts of each path, by their number; every request is compared with those of its own length. */
+const patternsByLength = Map.groupBy(
+  placementRoutes.map((route) => ({ route, wanted: route.path.split('/') })),
+  ({ wanted }) => wanted.length,
+);
 
 function match(wanted: readonly string[], given: readonly string[]): Record<string, string> | undefined {
   const params: Record<string, string> = {};
-  for (const [i, part] of wanted.entries()) {
-    const here = given[i] ?? '';
+  for (let i = 0; i < wanted.length; i++) {
+    const [part, here] = [wanted[i] ?? '', given[i] ?? ''];
     if (!part.startsWith(':')) {
       if (part !== here) return undefined;
     } else if (here === '') return undefined;

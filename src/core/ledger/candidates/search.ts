@@ -13,7 +13,7 @@ import type {
 } from '../candidate-question.ts';
 import { Anchors } from './anchors.ts';
 import { type FoundCandidate, TreeSearch } from './tree-search.ts';
-import { slotsAskedBy, slotsIn } from './slots.ts';
+import { type SlotAsk, slotsAskedBy, slotsIn } from './slots.ts';
 
 /** For questions without a limit: as many as an answer may have. */
 const candidatesMax = 50_000;
@@ -53,6 +53,7 @@ function* searchesOf(
 ): Iterable<TreeSearch> {
   const anchors = new Anchors(index, question);
   const asks = slotsAskedBy(question, index);
+  const mayClash = question.groupPolicy === 'isolate' || asksTwiceForAClass(asks);
   const roots = prng ? shuffled(anchors.roots(), prng) : anchors.roots();
   for (const root of roots) {
     if (found.full()) return;
@@ -60,8 +61,13 @@ function* searchesOf(
     const slots = anchor && slotsIn(anchor, asks);
     if (!slots) continue;
     const ordered = prng ? slots.map((slot) => ({ ...slot, options: shuffled(slot.options, prng) })) : slots;
-    yield new TreeSearch({ slots: ordered, question, index });
+    yield new TreeSearch({ slots: ordered, question, index, mayClash });
   }
+}
+
+function asksTwiceForAClass(asks: readonly SlotAsk[]): boolean {
+  const classes = asks.flatMap(({ amounts }) => Object.keys(amounts));
+  return new Set(classes).size < classes.length;
 }
 
 class Found {

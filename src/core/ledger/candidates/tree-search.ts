@@ -16,6 +16,14 @@ export interface FoundCandidate {
   readonly onlyShared: boolean;
 }
 
+interface TreeQuestion {
+  readonly slots: readonly Slot[];
+  readonly question: CandidateQuestion;
+  readonly index: CandidateIndex;
+  /** Whether one slot may take what another needs. */
+  readonly mayClash: boolean;
+}
+
 export class TreeSearch {
   readonly #slots: readonly Slot[];
   readonly #question: CandidateQuestion;
@@ -27,26 +35,30 @@ export class TreeSearch {
   readonly #chosen: CandidateProvider[] = [];
   readonly #claimed = new Map<CandidateProvider, Map<string, number>>();
   readonly #mayClash: boolean;
+  /** Each slot has one option, which no other slot can spoil: most trees have one provider. */
+  readonly #oneWay: boolean;
   /** Options tried so far. */
   steps = 0;
   #ended = false;
 
-  constructor({
-    slots,
-    question,
-    index,
-  }: { slots: readonly Slot[]; question: CandidateQuestion; index: CandidateIndex }) {
+  constructor({ slots, question, index, mayClash }: TreeQuestion) {
     this.#slots = slots;
     this.#question = question;
     this.#sameSubtree = new SameSubtree(slots, question, index);
     this.#oneOfTree = !question.nested && index.nested();
     this.#tried = slots.map(() => -1);
-    this.#mayClash = question.groupPolicy === 'isolate' || asksTwiceForAClass(slots);
+    this.#mayClash = mayClash;
+    this.#oneWay =
+      !mayClash &&
+      !this.#oneOfTree &&
+      question.sameSubtree.length === 0 &&
+      slots.every(({ options }) => options.length === 1);
     this.#ended = slots.length === 0 || !this.#canComplete();
   }
 
   /** The next candidate; `gave-up`: none within `stepsMax` steps, `none`: no more. Nothing follows either. */
   next(stepsMax: number): FoundCandidate | 'none' | 'gave-up' {
+    if (this.#oneWay && !this.#ended) return this.#onlyOne();
     if (this.#chosen.length === this.#slots.length) this.#undo();
     for (const last = this.steps + stepsMax; !this.#ended; this.steps++) {
       if (this.steps >= last) {
@@ -65,6 +77,13 @@ export class TreeSearch {
       }
     }
     return 'none';
+  }
+
+  #onlyOne(): FoundCandidate {
+    for (const { options } of this.#slots) this.#chosen.push(...options);
+    this.#ended = true;
+    this.steps += this.#slots.length;
+    return this.#found();
   }
 
   #back(depth: number): void {
@@ -165,9 +184,4 @@ function hasRoomFor(
     if ((used.get(resourceClass) ?? 0) + together > capacityOf(inventory)) return false;
   }
   return true;
-}
-
-function asksTwiceForAClass(slots: readonly Slot[]): boolean {
-  const classes = slots.flatMap(({ amounts }) => Object.keys(amounts));
-  return new Set(classes).size < classes.length;
 }

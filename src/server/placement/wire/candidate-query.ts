@@ -93,9 +93,12 @@ function subtreeIn(value: string): string[] {
   return [...new Set(suffixes)];
 }
 
+const groupWithNumber = new RegExp(`^(resources|required|member_of|in_tree)(${number})?$`);
+const groupWithWord = new RegExp(`^(resources|required|member_of|in_tree)(${word})?$`);
+
 /** In the order in which the query names them. */
 function groupsIn(query: URLSearchParams, version: number): CandidateGroup[] {
-  const pattern = new RegExp(`^(resources|required|member_of|in_tree)(${version >= 33 ? word : number})?$`);
+  const pattern = version >= 33 ? groupWithWord : groupWithNumber;
   const groups = new Map<string, CandidateGroup>();
   for (const [name, value] of query) {
     const [, what, suffix = ''] = pattern.exec(name) ?? [];
