@@ -15,10 +15,6 @@ export default defineConfig({
     assetsInlineLimit: 0, // the policy permits no fonts or scripts inside others
     modulePreload: { polyfill: false },
     target: 'es2022',
-    rolldownOptions: {
-      // What several pages use comes as one file: browsers ask a server for few at a time.
-      output: { codeSplitting: { groups: [{ name: 'shared', minShareCount: 7 }] } },
-    },
   },
   // For work on the pages: a server of Berth answers what is not of the pages.
   server: { proxy: { '/v1': 'http://127.0.0.1:7070' } },
