@@ -9,8 +9,13 @@ import { type Logger, silentLogger } from '../base/log.ts';
 import { system, systemClock, systemFetch } from '../base/system.ts';
 import { freePort } from '../base/test-ports.ts';
 import { parse } from '../api/parse.ts';
+import { encodeRecord } from '../core/state/codec.ts';
+import { keys } from '../core/state/keys.ts';
+import { recordsVersion } from '../core/state/upgrade.ts';
+import { openStore } from '../store/open.ts';
 import { ServerConfig } from './config.ts';
 import { startServer } from './run.ts';
+import { clusterIn } from './storage/cluster-record.ts';
 import { StartStopped } from './stoppable-start.ts';
 
 let directory: string;
@@ -159,3 +164,33 @@ function countingClock(): { clock: Clock; timers(): number } {
     },
   };
 }
+
+it('marks a store of an earlier form only when the rest of its start is sound, and then serves it', async () => {
+  const path = `sqlite:${join(directory, 'berth.db')}`;
+  const config = parse(ServerConfig, { listen: '127.0.0.1:0', dataDirectory: directory });
+  const formOf = async (change?: number): Promise<number | undefined> => {
+    const store = await openStore(path);
+    const found = await clusterIn(store);
+    if (found && change !== undefined) {
+      const value = encodeRecord({ ...found.cluster, recordsVersion: change });
+      await store.commit([{ key: keys.cluster, ifRevision: found.revision }], [{ key: keys.cluster, value }]);
+    }
+    await store.close();
+    return found?.cluster.recordsVersion;
+  };
+  await (await startServer(config, { log: silentLogger })).close();
+  await formOf(recordsVersion - 1);
+  const faulty = { ...config, imageMap: '/nonexistent/map.yaml' };
+  await expect(startServer(faulty, { log: silentLogger })).rejects.toThrow(/image map/);
+  expect(await formOf()).toBe(recordsVersion - 1);
+
+  const server = await startServer(config, { log: silentLogger });
+  const answer = await systemFetch(`${server.url}/v1/sizes`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${server.operatorToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ metadata: { name: 'small' }, spec: { cpus: 1, memoryMiB: 64 } }),
+  });
+  expect(answer.status).toBe(201);
+  await server.close();
+  expect(await formOf()).toBe(recordsVersion);
+});

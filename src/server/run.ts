@@ -19,6 +19,7 @@ import { version } from '../base/version.ts';
 import { ApiError } from '../api/errors.ts';
 import { announceControlPlane } from '../core/operations/servers/control-plane.ts';
 import { comingHostGeneration } from '../core/operations/access/host-generation.ts';
+import type { Policy } from '../core/state/context.ts';
 import { keys, prefixOf } from '../core/state/keys.ts';
 import { placeOf } from '../store/open.ts';
 import { Announcement } from './announcement.ts';
@@ -46,13 +47,14 @@ import { minting } from './http/identity/mint-token.ts';
 import { hostTokenOf } from './http/tokens.ts';
 import { createImageContent, type ImageContent, type InspectImage } from './images/image-content.ts';
 import { readForges } from './intake/forges/forges.ts';
-import { loadImageMap } from './images/image-map-load.ts';
+import { loadImageMap, readImageMap } from './images/image-map-load.ts';
 import type { LimitsConfig } from './limits/limits-config.ts';
 import { RequestLimits } from './limits/request-limits.ts';
 import { DirectoryRunStorage } from './runs/directory-run-storage.ts';
 import { RunFiles } from './runs/run-files.ts';
 import type { Amqp } from './intake/amqp/amqp.ts';
 import type { TaskQueue } from './intake/amqp/task-queue.ts';
+import { amqpSettingsOf, taskSettingsOf } from './intake/amqp/amqp-settings.ts';
 import { startAmqp, startTaskQueue } from './intake/start-amqp.ts';
 import { Activity } from './metrics/activity.ts';
 import { mcpSettingsOf } from './mcp/start-mcp.ts';
@@ -123,6 +125,7 @@ async function start(
   const eventBus = await readEventBus(config);
   const inventorySettings = await readInventorySettings(config);
   const policy = policyOf(config);
+  await checkApplied(config, policy);
   const placementListen = placementAddress(config);
   if (placementListen !== undefined) await checkListen(placementListen, 'placementListen');
   await checkListen(listen); // before anything is written to a store that other servers may use too
@@ -141,6 +144,7 @@ async function start(
   let taskQueue: TaskQueue | undefined;
   let tls: ServerTls | undefined;
   let listening: HttpServer | undefined;
+  let placement: HttpServer | undefined;
   const outside = new Outside();
   const activity = new Activity();
   const turn = new UntilOpen();
@@ -199,10 +203,11 @@ async function start(
     });
     const http = await serveHttp(parts, listen);
     listening = http;
-    const placement = await servePlacement(parts, placementListen);
+    const placed = await servePlacement(parts, placementListen);
+    placement = placed;
     const setTls = (next: TlsIdentity): void => {
       http.setTls(next);
-      placement?.setTls(next);
+      placed?.setTls(next);
     };
     tls?.start(setTls);
     const forgetRemoved = closeRemoved(decider, links);
@@ -212,10 +217,10 @@ async function start(
     const forgetHangup = certificates && system.onHangup(() => certificates.check(setTls));
     announced.start();
     const caFingerprint = certificates?.caFingerprint;
-    log.info('server listens', { url: http.url, store: place, caFingerprint, placement: placement?.url });
+    log.info('server listens', { url: http.url, store: place, caFingerprint, placement: placed?.url });
     return {
       url: http.url,
-      ...(placement === undefined ? {} : { placementUrl: placement.url }),
+      ...(placed === undefined ? {} : { placementUrl: placed.url }),
       ...(caFingerprint === undefined ? {} : { caFingerprint }),
       operatorToken,
       hostToken: (name) => hostTokenOf(hostSecret, name, comingHostGeneration(decider.cache, name)),
@@ -226,7 +231,7 @@ async function start(
           forgetRemoved();
           forgetHangup?.();
           await certificates?.stop();
-          await Promise.all([placement?.close(), http.close()]);
+          await Promise.all([placed?.close(), http.close()]);
           authentication.stop();
           await announced.stop();
           await Promise.all([intake?.stop(), tasks?.stop()]);
@@ -237,7 +242,7 @@ async function start(
   } catch (error) {
     links.close();
     turn.fail();
-    await listening?.close();
+    await Promise.all([placement?.close(), listening?.close()]);
     await tls?.stop();
     await announcement?.stop();
     await Promise.all([amqp?.stop(), taskQueue?.stop()]);
@@ -273,6 +278,16 @@ async function configuredParts(
     mint: minting(randomSecret),
     leaseMs: config.leaderLeaseMs,
   };
+}
+
+/**
+ * Throws `InvalidRequest` for faults of what is applied after the store is open. A server must not mark the store, after which servers of the
+ * previous version write nothing, and then fail to start.
+ */
+async function checkApplied(config: ServerConfig, { maxConcurrency }: Policy): Promise<void> {
+  if (config.imageMap !== undefined) await readImageMap(config.imageMap);
+  amqpSettingsOf(config, maxConcurrency);
+  taskSettingsOf(config);
 }
 
 /** Without an authority, a server that uses TLS must write to the store before it can listen. */

@@ -12,7 +12,7 @@ import { parseImageMap } from './image-map.ts';
  * that an operator gave to another image.
  */
 export async function loadImageMap(path: string, decider: Decider, log: Logger): Promise<void> {
-  const { images, sizes } = parseImageMap(await readImageMap(path));
+  const { images, sizes } = await readImageMap(path);
   const map = { images, sizes: sizes.map(({ name, ...spec }) => ({ name, spec })) };
   const { decision } = await decideAndCommit(decider, (snapshot, ctx) => applyImageMap(snapshot, map, ctx));
   log.info('image map loaded', {
@@ -23,7 +23,12 @@ export async function loadImageMap(path: string, decider: Decider, log: Logger):
   });
 }
 
-async function readImageMap(path: string): Promise<string> {
+/** Throws `ApiError` `InvalidRequest`. */
+export async function readImageMap(path: string): Promise<ReturnType<typeof parseImageMap>> {
+  return parseImageMap(await textOf(path));
+}
+
+async function textOf(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (cause) {
