@@ -70,12 +70,14 @@ describe('a webhook', () => {
   it('gets the trace of the request that created the subject', async () => {
     const traceParent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
     const task = testTask('a');
-    const subject = { ...task, metadata: { ...task.metadata, traceParent } };
-    await putEvents(decider, ['A']);
+    const traced = { ...task, metadata: { ...task.metadata, traceParent } };
+    const put = (subject: typeof task, reason: string) =>
+      decideAndCommit(decider, (_snapshot, ctx) => ({
+        plan: { changes: [eventChange(subject, { reason, message: reason }, ctx)] },
+      }));
+    await put(task, 'A');
     await expect.poll(reasons).toEqual(['A']);
-    await decideAndCommit(decider, (_snapshot, ctx) => ({
-      plan: { changes: [eventChange(subject, { reason: 'B', message: 'b' }, ctx)] },
-    }));
+    await put(traced, 'B');
     await expect.poll(reasons).toEqual(['A', 'B']);
     expect(traces).toEqual([undefined, traceParent]);
     expect(taken.map(({ traceparent }) => traceparent)).toEqual([undefined, traceParent]);
