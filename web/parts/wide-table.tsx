@@ -2,6 +2,7 @@
 
 import { Box, Table } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { Text } from './text.tsx';
 
 export function WideTable({
   label,
@@ -28,5 +29,17 @@ export function WideTable({
         <Table.Tbody>{children}</Table.Tbody>
       </Table>
     </Box>
+  );
+}
+
+/** Text is shown as text of a guest or a user is: `Text`. */
+export function CellRow({ cells }: { readonly cells: readonly ReactNode[] }): ReactNode {
+  return (
+    <Table.Tr>
+      {cells.map((cell, at) => (
+        // The columns of a table do not change places.
+        <Table.Td key={at}>{typeof cell === 'string' ? <Text>{cell}</Text> : cell}</Table.Td>
+      ))}
+    </Table.Tr>
   );
 }

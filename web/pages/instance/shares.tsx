@@ -1,18 +1,6 @@
 // Who else may use this instance for a while: tokens for some ways into it. The text of one is shown once, when it is created.
 
-import {
-  Alert,
-  Button,
-  Checkbox,
-  Code,
-  Group,
-  Select,
-  Stack,
-  Table,
-  Text as Words,
-  TextInput,
-  Title,
-} from '@mantine/core';
+import { Alert, Button, Checkbox, Code, Group, Select, Stack, Text as Words, TextInput, Title } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { guestVerbs, type ShareVerb } from '../../../src/api/access.ts';
@@ -27,7 +15,7 @@ import { Command } from '../../parts/command.tsx';
 import { Loading } from '../../parts/standing.tsx';
 import { Text } from '../../parts/text.tsx';
 import { exactTime } from '../../parts/units.ts';
-import { WideTable } from '../../parts/wide-table.tsx';
+import { CellRow, WideTable } from '../../parts/wide-table.tsx';
 import { projectFlag } from '../resource/commands.ts';
 
 const lifetimes = ['30m', '2h', '8h', '1d', '7d'] as const;
@@ -88,17 +76,18 @@ function ShareRow({ token: { metadata, spec, status } }: { readonly token: Token
     run: () => client.delete('token', name),
   };
   return (
-    <Table.Tr>
-      <Table.Td>
-        <Text>{name}</Text>
-      </Table.Td>
-      <Table.Td>{spec.share?.verbs.join(', ')}</Table.Td>
-      <Table.Td>{spec.expiresAtMs === undefined ? 'never' : exactTime(spec.expiresAtMs)}</Table.Td>
-      <Table.Td>{status.lastUsedAtMs === undefined ? 'never' : exactTime(status.lastUsedAtMs)}</Table.Td>
-      <Table.Td>
-        <Actions actions={[...(mayExtend || mayRevoke ? [extend] : []), ...(mayRevoke ? [revoke] : [])]} />
-      </Table.Td>
-    </Table.Tr>
+    <CellRow
+      cells={[
+        name,
+        spec.share?.verbs.join(', ') ?? '',
+        spec.expiresAtMs === undefined ? 'never' : exactTime(spec.expiresAtMs),
+        status.lastUsedAtMs === undefined ? 'never' : exactTime(status.lastUsedAtMs),
+        <Actions
+          key="actions"
+          actions={[...(mayExtend || mayRevoke ? [extend] : []), ...(mayRevoke ? [revoke] : [])]}
+        />,
+      ]}
+    />
   );
 }
 

@@ -1,18 +1,18 @@
 // The deliveries of a webhook: the result of each event.
 
-import { Alert, Group, Stack, Table, Text as Words } from '@mantine/core';
+import { Alert, Group, Stack, Text as Words } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { Webhook } from '../../../../src/api/resources/webhook.ts';
 import { client } from '../../../data/client.ts';
 import { useMay } from '../../../data/may.ts';
 import { errorText } from '../../../data/session.ts';
-import { Actions } from '../../../parts/actions.tsx';
+import { type Action, Actions } from '../../../parts/actions.tsx';
 import { Command } from '../../../parts/command.tsx';
 import { StateBadge } from '../../../parts/state-badge.tsx';
 import { Text } from '../../../parts/text.tsx';
 import { exactTime } from '../../../parts/units.ts';
-import { WideTable } from '../../../parts/wide-table.tsx';
+import { CellRow, WideTable } from '../../../parts/wide-table.tsx';
 import { projectFlag } from '../commands.ts';
 
 const everyMs = 5_000;
@@ -49,41 +49,41 @@ export function Deliveries({ webhook: { metadata, status } }: { readonly webhook
           minWidth={820}
         >
           {data.items.map(({ event, type, state, attempts, lastAtMs, status: code, error: why }) => (
-            <Table.Tr key={event}>
-              <Table.Td>
-                <Text>{event}</Text>
-              </Table.Td>
-              <Table.Td>
-                <Text>{type}</Text>
-              </Table.Td>
-              <Table.Td>
-                <StateBadge state={state} />
-              </Table.Td>
-              <Table.Td>{attempts}</Table.Td>
-              <Table.Td>{lastAtMs === undefined ? '–' : exactTime(lastAtMs)}</Table.Td>
-              <Table.Td>
-                <Text>{[code, why].filter((part) => part !== undefined).join(' ') || '–'}</Text>
-              </Table.Td>
-              <Table.Td>
-                {may ? (
-                  <Actions
-                    actions={[
-                      {
-                        name: 'Send again',
-                        command: `berth webhook resend ${name} ${event}${projectFlag(project)}`,
-                        run: async () => {
-                          await client.resendDelivery(name, event, { project });
-                          await refetch();
-                        },
-                      },
-                    ]}
-                  />
-                ) : null}
-              </Table.Td>
-            </Table.Tr>
+            <CellRow
+              key={event}
+              cells={[
+                event,
+                type,
+                <StateBadge key="state" state={state} />,
+                attempts,
+                lastAtMs === undefined ? '–' : exactTime(lastAtMs),
+                [code, why].filter((part) => part !== undefined).join(' ') || '–',
+                may ? <Again key="again" webhook={metadata} event={event} onDone={refetch} /> : null,
+              ]}
+            />
           ))}
         </WideTable>
       ) : null}
     </Stack>
   );
+}
+
+function Again({
+  webhook: { name, project },
+  event,
+  onDone,
+}: {
+  readonly webhook: Webhook['metadata'];
+  readonly event: string;
+  readonly onDone: () => Promise<unknown>;
+}): ReactNode {
+  const again: Action = {
+    name: 'Send again',
+    command: `berth webhook resend ${name} ${event}${projectFlag(project)}`,
+    run: async () => {
+      await client.resendDelivery(name, event, { project });
+      await onDone();
+    },
+  };
+  return <Actions actions={[again]} />;
 }

@@ -1,11 +1,10 @@
 // The names of the values of a secret. The values themselves are never returned by the server.
 
-import { Table, Text as Words } from '@mantine/core';
+import { Text as Words } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { Secret } from '../../../../src/api/resources/secret.ts';
-import { Text } from '../../../parts/text.tsx';
 import { exactTime } from '../../../parts/units.ts';
-import { WideTable } from '../../../parts/wide-table.tsx';
+import { CellRow, WideTable } from '../../../parts/wide-table.tsx';
 
 export function SecretKeys({ secret: { status } }: { readonly secret: Secret }): ReactNode {
   const keys = Object.entries(status.keys);
@@ -13,12 +12,7 @@ export function SecretKeys({ secret: { status } }: { readonly secret: Secret }):
   return (
     <WideTable label="Values" columns={['Name', 'Set']} minWidth={320}>
       {keys.map(([name, { updatedAtMs }]) => (
-        <Table.Tr key={name}>
-          <Table.Td>
-            <Text>{name}</Text>
-          </Table.Td>
-          <Table.Td>{exactTime(updatedAtMs)}</Table.Td>
-        </Table.Tr>
+        <CellRow key={name} cells={[name, exactTime(updatedAtMs)]} />
       ))}
     </WideTable>
   );

@@ -1,6 +1,6 @@
 // A workload: the progress of its update, its copies, their endpoints, and the history of its template.
 
-import { Alert, Group, Progress, Stack, Table, Text as Words, Title } from '@mantine/core';
+import { Alert, Group, Progress, Stack, Text as Words, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { fieldChanges, fieldText } from '../../../../src/api/field-changes.ts';
@@ -16,7 +16,7 @@ import { PageLink } from '../../../parts/link.tsx';
 import { StateBadge } from '../../../parts/state-badge.tsx';
 import { Text } from '../../../parts/text.tsx';
 import { exactTime } from '../../../parts/units.ts';
-import { WideTable } from '../../../parts/wide-table.tsx';
+import { CellRow, WideTable } from '../../../parts/wide-table.tsx';
 import { paths } from '../../../paths.ts';
 import { PlanLink } from '../../plans/plan-link.tsx';
 import { projectFlag } from '../commands.ts';
@@ -62,24 +62,23 @@ function Copies({ workload: { metadata } }: { readonly workload: Workload }): Re
       </Title>
       <WideTable label="Copies" columns={['Name', 'State', 'Host', 'Address']}>
         {copies.map(({ metadata: of, status }) => (
-          <Table.Tr key={of.id}>
-            <Table.Td>
-              <PageLink to={paths.one('instance', of)}>{of.name}</PageLink>
-            </Table.Td>
-            <Table.Td>
-              <StateBadge state={status.phase} />
-            </Table.Td>
-            <Table.Td>
-              {status.host === undefined ? (
+          <CellRow
+            key={of.id}
+            cells={[
+              <PageLink key="name" to={paths.one('instance', of)}>
+                {of.name}
+              </PageLink>,
+              <StateBadge key="state" state={status.phase} />,
+              status.host === undefined ? (
                 '–'
               ) : (
-                <PageLink to={paths.one('host', { name: status.host })}>{status.host}</PageLink>
-              )}
-            </Table.Td>
-            <Table.Td>
-              <Text>{status.guest?.address ?? '–'}</Text>
-            </Table.Td>
-          </Table.Tr>
+                <PageLink key="host" to={paths.one('host', { name: status.host })}>
+                  {status.host}
+                </PageLink>
+              ),
+              status.guest?.address ?? '–',
+            ]}
+          />
         ))}
       </WideTable>
       {length > copies.length ? <Words size="sm">{length - copies.length} more are not shown.</Words> : null}
@@ -107,15 +106,14 @@ function Endpoints({ workload: { metadata, status } }: { readonly workload: Work
       </Group>
       <WideTable label="Endpoints" columns={['Copy', 'Host', 'Ports']}>
         {published.map(({ instance, host, hostAddress, ports }) => (
-          <Table.Tr key={instance}>
-            <Table.Td>{instance}</Table.Td>
-            <Table.Td>
-              <Text>{hostAddress ?? host}</Text>
-            </Table.Td>
-            <Table.Td>
-              {ports.map(({ hostPort, guestPort, protocol }) => `${hostPort} → ${guestPort}/${protocol}`).join(', ')}
-            </Table.Td>
-          </Table.Tr>
+          <CellRow
+            key={instance}
+            cells={[
+              instance,
+              hostAddress ?? host,
+              ports.map(({ hostPort, guestPort, protocol }) => `${hostPort} → ${guestPort}/${protocol}`).join(', '),
+            ]}
+          />
         ))}
       </WideTable>
     </Stack>
@@ -142,20 +140,19 @@ function History({ workload: { metadata, status } }: { readonly workload: Worklo
       </Group>
       <WideTable label="History" columns={['Revision', 'Created', 'What it changed', '']}>
         {data.items.toReversed().map((each) => (
-          <Table.Tr key={each.number}>
-            <Table.Td>
-              {each.number} {each.isPresent ? '(present)' : ''} {each.isStable ? '(stable)' : ''}
-            </Table.Td>
-            <Table.Td>{exactTime(each.createdAtMs)}</Table.Td>
-            <Table.Td>
-              <Text>{changeText(data.items, each)}</Text>
-            </Table.Td>
-            <Table.Td>
-              {may && !each.isPresent ? (
-                <PlanLink verb="undo" answers={{ workload: name, project, to: String(each.number) }} />
-              ) : null}
-            </Table.Td>
-          </Table.Tr>
+          <CellRow
+            key={each.number}
+            cells={[
+              [each.number, each.isPresent ? '(present)' : '', each.isStable ? '(stable)' : '']
+                .filter(Boolean)
+                .join(' '),
+              exactTime(each.createdAtMs),
+              changeText(data.items, each),
+              may && !each.isPresent ? (
+                <PlanLink key="undo" verb="undo" answers={{ workload: name, project, to: String(each.number) }} />
+              ) : null,
+            ]}
+          />
         ))}
       </WideTable>
     </Stack>
