@@ -127,21 +127,22 @@ describe.skipIf(noBrowser !== undefined)(`in the dashboard${noBrowser ? ` (${noB
   });
 
   it('a workload gets its former template back', async () => {
-    const { metadata, spec } = await fleet.client.get('workload', 'one');
+    await workload('former');
+    const { metadata, spec } = await fleet.client.get('workload', 'former');
     const template = { ...spec.template, labels: { tier: 'wrong' } };
     const { project, labels, revision } = metadata;
-    await fleet.client.replace('workload', 'one', {
+    await fleet.client.replace('workload', 'former', {
       metadata: { project, labels, revision },
       spec: { ...spec, template },
     });
-    await enter('/workloads/one');
+    await enter('/workloads/former');
     await browser.page
       .getByRole('table', { name: 'History' })
       .getByRole('row', { name: /^1/ })
       .getByRole('link', { name: 'Undo …' })
       .click();
-    await apply('Workload one is updated.');
-    expect((await fleet.client.get('workload', 'one')).spec.template.labels).toEqual({});
+    await apply('Workload former is updated.');
+    expect((await fleet.client.get('workload', 'former')).spec.template.labels).toEqual({});
   });
 
   it('a guest of a warm pool is claimed', async () => {
@@ -201,14 +202,15 @@ describe.skipIf(noBrowser !== undefined)(`in the dashboard${noBrowser ? ` (${noB
   });
 
   it('an instance is shared, its share is extended and revoked', async () => {
-    await enter('/instances/mover?tab=shares');
+    await fleet.client.create('instance', { metadata: { name: 'shared' }, spec: small });
+    await enter('/instances/shared?tab=shares');
     const { page } = browser;
     await page.getByText('This instance is not shared.').waitFor();
     await page.getByRole('checkbox', { name: 'exec' }).check();
     await page.getByRole('button', { name: 'Share', exact: true }).click();
     const token = await page.getByLabel('Token').innerText();
     expect((await fetch(`${fleet.url}/v1/whoami`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(200);
-    const row = page.getByRole('table', { name: 'Shares' }).getByRole('row', { name: /share-mover/ });
+    const row = page.getByRole('table', { name: 'Shares' }).getByRole('row', { name: /share-shared/ });
     await row.getByText('exec, console, logs, forward').waitFor();
     expect(await browser.accessibilityFaultsInAllLooks()).toEqual([]);
     await row.getByRole('button', { name: 'Extend by 2 h' }).click();
