@@ -1,4 +1,4 @@
-// A drain that is cancelled while something moves: what has not committed ends, what has goes on.
+// Drains while an instance moves: when the move counts as done, and what a cancelled drain ends.
 
 import { describe, expect, it } from 'vitest';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -47,8 +47,31 @@ function drained(status: Partial<Instance['status']> = {}) {
     commitPlan(cache, ends);
     return ended;
   };
-  return { cache, shown, found, change, cancel };
+  const progress = () => {
+    commitPlan(cache, drain.reconcile(cache, keys.hostPlan('a'), ctx));
+    const { phase, guests = [] } = cache.get('hostPlan', keys.hostPlan('a'))?.value ?? {};
+    return [phase, ...guests.map((guest) => guest.progress)];
+  };
+  return { cache, shown, found, change, cancel, progress };
 }
+
+describe('a drain whose guest is stopped for its move', () => {
+  const at = (value: Instance, step: 'Copying' | 'Finishing' | 'Failed', host: string): Instance => {
+    const { migration } = value.status;
+    if (!migration) throw new Error('it does not move');
+    return { ...value, status: { ...value.status, phase: 'Stopped', host, migration: { ...migration, step } } };
+  };
+
+  it.each([
+    ['waits while its files are copied', 'Copying', 'a', ['Draining', 'leaving']],
+    ['is done once the move has committed', 'Finishing', 'b', ['Drained', 'done']],
+    ['is incomplete when the move has failed', 'Failed', 'a', ['Incomplete', 'failed']],
+  ] as const)('%s', (_what, step, host, expected) => {
+    const { found, change, progress } = drained();
+    change(at(found().value, step, host));
+    expect(progress()).toEqual(expected);
+  });
+});
 
 describe('a cancelled drain', () => {
   it('ends a move that has not committed, and says that the instance stays', () => {

@@ -2,11 +2,12 @@
 
 import type { DrainOptions, PlannedGuest, PlanReason, PlanVerb } from '../../api/plans/host-plan.ts';
 import { isToRestart } from '../../api/instances/restart-rule.ts';
-import type { Instance } from '../../api/resources/instance.ts';
+import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { holdsOnlyDisk } from '../ledger/ledger.ts';
 import { hasLikeHost, liveKindOf, obstaclesToLive } from '../migrations/live.ts';
 import { migrationRequest } from '../migrations/migration-request.ts';
+import { isMigrating } from '../migrations/migration-state.ts';
 import { obstaclesToMigrate } from '../migrations/obstacles.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { keys } from '../state/keys.ts';
@@ -189,10 +190,13 @@ function whenGone(snapshot: Snapshot, instance: Instance): Decided {
   return { action: 'fails', reasons: [{ code: 'DiskLost', message: 'its disk was on this host only' }] };
 }
 
-/** Nothing of it runs, and nothing is going to. */
+/** No guest of it runs or is about to. A cold move stops the guest, which then starts on the target, or here again when the move fails. */
 export function isAtRest(instance: Instance, allocation: Allocation): boolean {
-  const { phase } = instance.status;
-  if (holdsOnlyDisk(allocation) || phase === 'Stopped') return true;
+  const { spec, status } = instance;
+  const { phase } = status;
+  if (isMigrating(status)) return false;
+  if (holdsOnlyDisk(allocation)) return true;
+  if (phase === 'Stopped') return !isToBeOn(spec);
   return (phase === 'Failed' || phase === 'Exited') && !isToRestart(instance);
 }
 
