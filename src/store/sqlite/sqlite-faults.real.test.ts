@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -408,8 +409,9 @@ interface Writer {
 
 function startWriter(file: string, more: readonly string[] = [], wrapper: readonly string[] = []): Writer {
   const program = join(import.meta.dirname, 'test-writer.ts');
-  const [command = process.execPath, ...rest] = [...wrapper, process.execPath, program, file, ...more];
-  const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'ignore'] });
+  const [command = process.execPath, ...words] = [...wrapper, process.execPath, program, file, ...more];
+  const child = spawn(command, words, { stdio: ['ignore', 'pipe', 'ignore'] });
+  const ended = once(child, 'exit');
   undo.push(() => child.kill('SIGKILL'));
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const linesUntil: Writer['linesUntil'] = async (enough) => {
@@ -421,7 +423,12 @@ function startWriter(file: string, more: readonly string[] = [], wrapper: readon
       if (enough(value, found.length)) return found;
     }
   };
-  return { process: child, linesUntil, rest: () => linesUntil(() => false) };
+  const rest = async (): Promise<string[]> => {
+    const found = await linesUntil(() => false);
+    await ended; // its output may end before its other files are closed, and a disk with open files cannot be unmounted
+    return found;
+  };
+  return { process: child, linesUntil, rest };
 }
 
 /** Resolves when the process no longer runs a single instruction. */
