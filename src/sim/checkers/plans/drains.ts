@@ -1,11 +1,14 @@
-// Drains: each ends, at its deadline at the latest. One that is over has left nothing that runs on its host, or says of each instance why it is
-// still there.
+// Drains: each ends, at its deadline at the latest, by the clocks of the control planes. One that is over has left nothing that runs on its
+// host, or says of each instance why it is still there.
 
 import type { Instance } from '../../../api/resources/instance.ts';
 import type { HostPlanRecord } from '../../../core/state/records.ts';
 import type { Checker, Facts } from '../checker.ts';
 
-export function drainsChecker({ state }: Facts): Checker {
+export function drainsChecker({ state, servers, nowMs }: Facts): Checker {
+  /** A control plane whose clock went back has more time until the deadline. */
+  const isOverdue = ({ deadlineAtMs }: HostPlanRecord): boolean =>
+    servers().every(({ wallMs = nowMs }) => wallMs() > (deadlineAtMs ?? 0));
   return {
     invariant: 0,
     onCommit({ events }) {
@@ -23,9 +26,10 @@ export function drainsChecker({ state }: Facts): Checker {
         if (evicted && host !== undefined) running.set(host, [...(running.get(host) ?? []), instance]);
       }
       const hosts = new Set(Array.from(state.list('host'), ({ metadata }) => metadata.id));
-      for (const { host, hostId, phase } of state.list('hostPlan')) {
+      for (const plan of state.list('hostPlan')) {
+        const { host, hostId, phase } = plan;
         if (!hosts.has(hostId)) yield `the plan of host ${host}, which is gone, is still kept`;
-        if (phase === 'Draining') yield `host ${host} is still being drained`;
+        if (phase === 'Draining' && isOverdue(plan)) yield `host ${host} is still being drained`;
         // What a cancelled drain, or one over its deadline, has left is not asked to go any more.
         const marked = phase === 'Draining' ? [] : (running.get(host) ?? []);
         for (const { metadata } of marked)
