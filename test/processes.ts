@@ -13,6 +13,7 @@ import { hostTokenOf } from '../src/server/http/tokens.ts';
 import { trustingFetch } from './certificate.ts';
 import { expectConsistent } from './consistent.ts';
 import { imageDirectory } from './tiny-image.ts';
+import { ApiError } from '../src/api/errors.ts';
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 
@@ -187,7 +188,10 @@ export async function startFleet(
     /** Every instance, however a test before has ended: a guest outlives its agent. */
     async removeAll(): Promise<void> {
       const { items } = await client.list('instance');
-      for (const { metadata } of items) await client.delete('instance', metadata.name);
+      for (const { metadata } of items)
+        await client.delete('instance', metadata.name).catch((error: unknown) => {
+          if (!(error instanceof ApiError && error.code === 'NotFound')) throw error; // it was being removed already
+        });
       for (const { metadata } of items) await this.gone(metadata.name);
     },
     get serverPid() {
