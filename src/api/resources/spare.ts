@@ -134,7 +134,7 @@ export const SpareStatus = Type.Object(
     attemptAtMs: Type.Optional(Type.Integer()),
     nextAttemptAtMs: Type.Optional(Type.Integer()),
     claimedTerm: Type.Optional(
-      Type.Integer({ description: 'of the server that carries out the attempt; missing: none has begun it' }),
+      Type.Integer({ description: 'of the first server that carried out the attempt; missing: none has begun it' }),
     ),
     provisionedAtMs: Type.Optional(Type.Integer()),
     readyAtMs: Type.Optional(Type.Integer()),

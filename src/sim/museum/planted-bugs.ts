@@ -714,7 +714,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     invariant: 4,
     world: asDrawn,
     file: 'core/operations/spares/claim-step.ts',
-    find: "is: status.claimedTerm === undefined || status.claimedTerm === term ? 'fresh' : 'resumed',",
+    find: "is: claimedTerm === fence.ifRevision ? 'fresh' : 'resumed',",
     replace: "is: 'fresh',",
   },
 

@@ -1,5 +1,5 @@
 // Before a provisioner is called, the server that leads writes down that it does so. A server that was the leader cannot, and the next one knows
-// by it that a call may have been made.
+// by it that a call may have been made. The first term stays: whether an earlier write of this same server is known or not, the answer is the same.
 
 import { emptyPlan, type Plan, unchanged } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
@@ -21,10 +21,10 @@ export function claimStep(
   const { status } = entry.value;
   if (status.phase !== step.phase || status.attempt !== step.attempt || status.nextAttemptAtMs !== undefined)
     return { plan: unchanged(entry), is: 'over' };
-  const term = fence.ifRevision;
-  const value = { ...entry.value, status: { ...status, claimedTerm: term } };
+  const claimedTerm = status.claimedTerm ?? fence.ifRevision;
+  const value = { ...entry.value, status: { ...status, claimedTerm } };
   return {
     plan: { changes: [{ key: entry.key, ifRevision: entry.revision, value }], conditions: [fence] },
-    is: status.claimedTerm === undefined || status.claimedTerm === term ? 'fresh' : 'resumed',
+    is: claimedTerm === fence.ifRevision ? 'fresh' : 'resumed',
   };
 }
