@@ -35,6 +35,41 @@ describe('a workload on a drained host', () => {
   });
 });
 
+describe('a copy of a workload that no other host takes', () => {
+  const strategy = { ...testWorkloadSpec().strategy, maxSurge: 1, maxUnavailable: 0 };
+  const onA = testWorkloadSpec({}, { placement: { hostLabels: { host: 'a' } } });
+  const scene = (): World => {
+    const world = new World();
+    world.workload({ ...onA, replicas: 2, strategy });
+    world.apply({ stopOthers: true });
+    world.settle();
+    return world;
+  };
+  const phases = (world: World) => world.on('a').map(({ status }) => status.phase);
+
+  it('is stopped, and another one waits for room', () => {
+    const world = scene();
+    expect([world.drain()?.phase, phases(world)]).toEqual(['Drained', ['Stopped', 'Stopped']]);
+    expect(world.instances().filter(({ status }) => status.host === undefined)).toHaveLength(1);
+  });
+
+  it('is replaced when the drain is cancelled', () => {
+    const world = scene();
+    commitPlan(world.cache, cancelDrain(world.cache, 'a', world.ctx()).plan);
+    world.settle();
+    expect(phases(world)).toEqual(['Running', 'Running']);
+  });
+
+  it('is kept stopped when it is protected', () => {
+    const world = new World();
+    world.workload(testWorkloadSpec({ replicas: 1, strategy }, { protected: true }));
+    const host = world.instances()[0]?.status.host ?? '';
+    world.apply({ stopOthers: true }, undefined, host);
+    world.settle();
+    expect(world.instances().map(({ status }) => status.phase)).toEqual(['Stopped']);
+  });
+});
+
 describe('the drain of a host', () => {
   const on = (host: string): Partial<InstanceSpec> => ({ placement: { hostLabels: { host } } });
 

@@ -13,8 +13,9 @@ import { beginMigration } from '../operations/instances/migrate.ts';
 import { deleteInstance, replaceInstance } from '../operations/instance.ts';
 import { planKeptMs } from '../plans/drain.ts';
 import { hostOpened } from '../plans/closing.ts';
-import { withoutMarks } from '../plans/eviction.ts';
+import { withMark, withoutMarks } from '../plans/eviction.ts';
 import { isAtRest, isLive } from '../plans/guests-on.ts';
+import { workloadOf } from '../plans/owner.ts';
 import { isDraining } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
@@ -143,10 +144,13 @@ function begin(snapshot: Snapshot, guest: PlannedGuest, ctx: Context): Begun {
   }
 }
 
-function stopped(snapshot: Snapshot, { metadata, spec }: Instance, ctx: Context): readonly Change[] {
-  const { project, name, labels } = metadata;
-  return replaceInstance(snapshot, { project, name, labels, spec: { ...spec, powerState: 'stopped' } }, ctx).plan
-    .changes;
+/** A copy of a workload that is stopped instead of replaced is replaced as soon as its workload can. */
+function stopped(snapshot: Snapshot, instance: Instance, ctx: Context): readonly Change[] {
+  const { project, name, labels } = instance.metadata;
+  const spec = { ...instance.spec, powerState: 'stopped' as const };
+  const { changes } = replaceInstance(snapshot, { project, name, labels, spec }, ctx).plan;
+  const marked = workloadOf(snapshot, instance) !== undefined && spec.protected !== true;
+  return marked ? changes.map(withMark) : changes;
 }
 
 /** To the host of the plan, if it still takes it. */

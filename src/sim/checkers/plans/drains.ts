@@ -23,6 +23,8 @@ export function drainsChecker({ state, servers, nowMs }: Facts): Checker {
       const running = new Map<string, Instance[]>();
       for (const instance of state.list('instance')) {
         const { host, evicted } = instance.status;
+        // What a drain has stopped is replaced whatever becomes of the drain.
+        if (instance.spec.powerState === 'stopped') continue;
         if (evicted && host !== undefined) running.set(host, [...(running.get(host) ?? []), instance]);
       }
       const hosts = new Set(Array.from(state.list('host'), ({ metadata }) => metadata.id));
