@@ -13,6 +13,7 @@ import {
 import type { UserClient } from '../../api/client/user-client.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, CommandError, exitCodes, usageError } from '../exit-codes.ts';
+import { refuseNeedless } from '../options/needless-options.ts';
 import { amountText, age, parseDurationMs, parseInteger } from '../options/units.ts';
 import { type Colours, type Column, coloursFor, type Format, printValue, tableLines } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
@@ -35,6 +36,9 @@ interface DrainFlags {
   readonly output: Format;
 }
 
+/** What a plan depends on. */
+const choices: readonly (keyof DrainFlags)[] = ['stopOthers', 'movesMax', 'deadline', 'atDeadline', 'thenOpen'];
+
 export function drainCommand(cli: Cli): Command {
   return new Command('drain')
     .description('Show the plan to empty a host; with --apply carry it out')
@@ -52,6 +56,9 @@ export function drainCommand(cli: Cli): Command {
     .action(async (host: string, flags: DrainFlags, command: Command) => {
       const verbs = [flags.apply, flags.status, flags.cancel].filter((flag) => flag !== undefined);
       if (verbs.length > 1) throw usageError('give only one of --apply, --status and --cancel');
+      if (flags.cancel) refuseNeedless(command, [...choices, 'watch'], '--cancel');
+      if (flags.status) refuseNeedless(command, choices, '--status');
+      if (flags.watch && flags.apply === undefined) refuseNeedless(command, choices, '--watch without --apply');
       const options = optionsOf(flags);
       const { client } = await openSession(cli, command);
       const verb = flags.cancel ? 'cancel the drain of' : flags.status ? 'show the drain of' : 'drain';

@@ -7,6 +7,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import type { Migration } from '../../api/resources/migration.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, usageError } from '../exit-codes.ts';
+import { refuseNeedless } from '../options/needless-options.ts';
 import { bytes, parseBandwidth } from '../options/units.ts';
 import { type Format, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
@@ -25,6 +26,9 @@ interface Flags {
   readonly output: Format;
 }
 
+/** What a plan depends on. */
+const choices: readonly (keyof Flags)[] = ['live', 'to', 'bandwidth'];
+
 export function migrateCommand(cli: Cli): Command {
   return new Command('migrate')
     .description('Show the plan to move an instance to another host; with --apply carry it out')
@@ -40,6 +44,8 @@ export function migrateCommand(cli: Cli): Command {
     .action(async (name: string, flags: Flags, command: Command) => {
       const verbs = [flags.apply, flags.yes, flags.cancel].filter((flag) => flag !== undefined);
       if (verbs.length > 1) throw usageError('give only one of --apply, --yes and --cancel');
+      if (flags.cancel) refuseNeedless(command, [...choices, 'wait'], '--cancel');
+      if (flags.wait && verbs.length === 0) refuseNeedless(command, choices, '--wait without --apply or --yes');
       const options = optionsOf(flags);
       const session = await openSession(cli, command);
       await attempting(`move instance "${name}"`, () => migrate(cli, session, { name, flags, options }));
