@@ -484,7 +484,10 @@ function streams(requests: Requests) {
     /** Changes after `revision`, without end. Throws `ApiError` `Compacted` when the history was removed: list again. */
     async *watch<K extends Kind>(
       kind: K,
-      query: ListQuery & { readonly revision: number; readonly epoch?: string },
+      query: Omit<ListQuery, 'limit' | 'continue' | 'offset' | 'order'> & {
+        readonly revision: number;
+        readonly epoch?: string;
+      },
       signal?: AbortSignal,
     ): AsyncIterable<WatchedChange<ResourceByKind[K]>> {
       const response = await requests.send(pathOf(kind), {

@@ -150,6 +150,17 @@ describe('bad input is refused with its field, and changes nothing', () => {
     });
   });
 
+  it.each(['limit=5', 'continue=aW5zdGFuY2VzL2RlZmF1bHQvYQ', 'offset=0', 'order=newest'])(
+    'refuses a watch with %s: it has no pages',
+    async (parameter) => {
+      const [field = ''] = parameter.split('=');
+      const { status, json } = await send('GET', `/v1/instances?watch=true&${parameter}`);
+      expect(status).toBe(400);
+      expect(json.error).toMatchObject({ code: 'InvalidRequest', field });
+      expect(json.error.message).toContain(`query parameter "${field}" selects a page`);
+    },
+  );
+
   it('knows the difference between nothing there and not possible', async () => {
     expect((await send('GET', '/v1/nothing')).status).toBe(404);
     expect((await send('GET', '/v1/instances/none')).json.error.code).toBe('NotFound');

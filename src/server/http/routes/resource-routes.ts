@@ -37,7 +37,7 @@ import { eventStreamHeaders, eventStreamOf, lastEventId, wantsEventStream } from
 import { newestRevision } from '../newest-revision.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
 import { bind, type QueryOf } from './bind.ts';
-import { type Answer, type Route, type RouteRequest, Written } from '../route.ts';
+import { type Answer, type Query, type Route, type RouteRequest, Written } from '../route.ts';
 import type { Topic, WatchFeed } from '../watch-feed.ts';
 import { watchLines, watchTexts } from '../watch-lines.ts';
 
@@ -438,6 +438,7 @@ async function watch(
   query: ListQuery,
   request: RouteRequest,
 ): Promise<Answer> {
+  assertWithoutPages(request.query);
   const { principal } = request.caller;
   const known = visibleKeys(principal, kind, cache, query.project, 'watch');
   const topic = { kind, project: definition.scope === 'fleet' ? undefined : query.project };
@@ -455,6 +456,18 @@ async function watch(
     return { status: 200, bytes, headers: eventStreamHeaders };
   }
   return { status: 200, lines: watchLines(input, request), texts: watchTexts(input) };
+}
+
+const pageParameters: readonly (keyof ListQuery)[] = ['limit', 'continue', 'offset', 'order'];
+
+/** A watch streams every change: a client that asks for a part of them would get more than it expects. */
+function assertWithoutPages(query: Query): void {
+  const names = new Set(query.names());
+  const field = pageParameters.find((name) => names.has(name));
+  if (field !== undefined)
+    throw new ApiError('InvalidRequest', `query parameter "${field}" selects a page, and a watch has none; remove it`, {
+      field,
+    });
 }
 
 /** Another control plane may have told of a revision that this one has not heard of yet. */
