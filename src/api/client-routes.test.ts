@@ -66,6 +66,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   projectTotals: ({ projectTotals }) => projectTotals({ project: 'p' }),
   projectUsage: ({ projectUsage }) => projectUsage('p'),
   providers: ({ providers }) => providers('h1'),
+  ledgerProvider: ({ ledgerProvider }) => ledgerProvider('h1'),
   explain: ({ explain }) => explain('web-1', { project: 'p', limit: 1, continue: '2' }),
   instanceUsage: ({ instanceUsage }) => instanceUsage('web'),
   allInstanceUsage: ({ allInstanceUsage }) => allInstanceUsage(),

@@ -39,7 +39,7 @@ import { AskSpec } from './resources/task.ts';
 import { ReceivedImage } from './routes/images.ts';
 import { InstanceBatch, NewInstanceBatch } from './routes/instances.ts';
 import { Deleted, ReplaceMetadata, resourceSchemas } from './routes/resource-schemas.ts';
-import { HostProviders, ProjectUsage, UsagePage } from './usage.ts';
+import { HostProviders, LedgerProvider, ProjectUsage, UsagePage } from './usage.ts';
 
 export type Json = Record<string, unknown>;
 
@@ -55,7 +55,7 @@ const named: Readonly<Record<string, TSchema>> = {
   Gpus: InstanceSpec.properties.gpus,
   ...{ Explanation, ReasonExplanation, Ticket, TicketRequest, VerifyRequest, VerifyReport, Finding, QueueList },
   ...{ AskSpec, Candidates, CandidateQuestion, Capacity, CapacityQuestion, UsagePage, HostProviders, ProjectUsage },
-  ...{ ChangeEffect, Effects },
+  ...{ ChangeEffect, Effects, LedgerProvider },
   ...{ RebalanceAnswer, RebalanceOptions, RebalancePlan },
   ...{ DrainAnswer, DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival },
   ...{ NewInstanceBatch, InstanceBatch, ReceivedImage, StartAgain },

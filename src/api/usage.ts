@@ -104,3 +104,38 @@ export const HostProviders = Type.Object(
   closed,
 );
 export type HostProviders = Static<typeof HostProviders>;
+
+/** One provider of the ledger, as the Placement API shows it: of a host, a part of it, or an outside one. */
+export const LedgerProvider = Type.Object(
+  {
+    uuid: Type.String(),
+    name: Type.String(),
+    generation: Type.Integer(),
+    parent: Type.Optional(Type.String({ description: 'UUID of the parent' })),
+    inventories: Type.Record(
+      Type.String(),
+      Type.Object(
+        {
+          total: Type.Integer(),
+          reserved: Type.Integer(),
+          allocationRatio: Type.Number(),
+          used: Type.Number(),
+        },
+        closed,
+      ),
+    ),
+    allocations: Type.Array(
+      Type.Object(
+        {
+          consumer: Type.String({ description: 'UUID of the consumer' }),
+          type: Type.Optional(Type.String({ description: 'absent: unknown' })),
+          project: Type.String(),
+          amounts: Type.Record(Type.String(), Type.Number(), { description: 'by resource class' }),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+export type LedgerProvider = Static<typeof LedgerProvider>;

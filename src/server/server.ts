@@ -50,6 +50,7 @@ import { jobRoutes } from './http/routes/job-routes.ts';
 import { docsPageRoute } from './http/docs-page/docs-page.ts';
 import { processRoutes } from './http/routes/process-routes.ts';
 import { guestUsageRoutes } from './http/routes/guest-usage-routes.ts';
+import { ledgerRoute } from './http/routes/hosts/ledger-route.ts';
 import { queueRoutes } from './http/routes/queue-routes.ts';
 import { warmPoolRoutes } from './http/routes/workloads/warm-pool-routes.ts';
 import { workloadRoutes } from './http/routes/workloads/workload-routes.ts';
@@ -351,6 +352,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...guestUsageRoutes(made),
       ...queueRoutes(decider),
       ...usageRoutes(decider),
+      ledgerRoute(decider),
       ...verifyRoutes(verifier, decider),
       ...auditLogRoutes(audit, decider),
       instanceBatchRoute(decider),

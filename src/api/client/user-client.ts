@@ -32,7 +32,7 @@ import type { Endpoint, ScalePlan, WorkloadRevisionView } from '../routes/worklo
 import type { AskSpec } from '../resources/task.ts';
 import { type ClientOptions, linesOf, parseLine, Requests } from './requests.ts';
 import type { InstanceUsage, InstanceUsageList } from '../guests/guest-usage.ts';
-import type { HostProviders, ProjectTotal, ProjectUsage, UsagePage } from '../usage.ts';
+import type { HostProviders, LedgerProvider, ProjectTotal, ProjectUsage, UsagePage } from '../usage.ts';
 
 export {
   type ClientOptions,
@@ -476,6 +476,9 @@ function fleetCalls(json: Json) {
 
     /** Show the providers of a host, and their allocations. */
     providers: (host: string): Promise<HostProviders> => json(`${pathOf('host', host)}/providers`),
+
+    /** Show a provider of the ledger by its name or UUID, and its consumers. */
+    ledgerProvider: (provider: string): Promise<LedgerProvider> => json(`/v1/ledger/${encodeURIComponent(provider)}`),
   };
 }
 

@@ -5,7 +5,7 @@ import { CandidateQuestion, Candidates } from '../candidates.ts';
 import { Capacity, CapacityQuestion } from '../capacity.ts';
 import { FleetMap } from '../lists/fleet-map.ts';
 import { QueueList } from '../queue.ts';
-import { HostProviders, ProjectTotal, ProjectUsage, UsagePage } from '../usage.ts';
+import { HostProviders, LedgerProvider, ProjectTotal, ProjectUsage, UsagePage } from '../usage.ts';
 import { queryParameters } from './parameters.ts';
 import { json, needs, route } from './route.ts';
 
@@ -66,6 +66,17 @@ export const capacityRoutes = {
     summary: 'Show the providers of a host, and their allocations',
     query: {},
     answers: { 200: json(HostProviders) },
+    errors: ['NotFound'],
+  }),
+  ledgerProvider: route({
+    id: 'getLedgerProvider',
+    tag,
+    method: 'GET',
+    path: '/v1/ledger/:provider',
+    access: needs('host', 'read'),
+    summary: 'Show a provider of the ledger, of a host or of another system, and its consumers',
+    query: {},
+    answers: { 200: json(LedgerProvider) },
     errors: ['NotFound'],
   }),
   projectTotals: route({

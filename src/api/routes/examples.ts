@@ -152,6 +152,7 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
 export function pathExample(parameter: string, routePath: string): string {
   const fixed: Readonly<Record<string, string>> = {
     host: 'rack-7',
+    provider: 'rack-7',
     project: 'web',
     hook: 'github',
     hex: digest,

@@ -8,6 +8,7 @@ const optionalText = (description: string) => Type.Optional(Type.String({ descri
 export const pathParameters = {
   name: Type.String({ description: 'name or id' }),
   host: Type.String({ description: 'name of the host' }),
+  provider: Type.String({ description: 'name or UUID of the provider' }),
   project: Type.String({ description: 'name of the project' }),
   hook: Type.String({ description: "name of the hook in the server's configuration" }),
   hex: Type.String({ description: 'SHA-256 of the file' }),

@@ -1,22 +1,23 @@
 import { describe, expect, it } from 'vitest';
+import { errorCodes } from '../../api/errors.ts';
 import { type Handler, runBerth } from '../testing.ts';
 
 const uuid = '66666666-6666-4666-8666-666666666666';
 const consumer = '77777777-7777-4777-8777-777777777777';
 const provider = { uuid, name: 'edge', generation: 3, parent_provider_uuid: null };
 
-const handler: Handler = ({ path, query }) => {
+const handler: Handler = ({ path }) => {
   switch (path) {
     case '/placement/resource_providers':
-      return { json: { resource_providers: query['name'] === 'none' ? [] : [provider] } };
-    case `/placement/resource_providers/${uuid}/inventories`:
-      return { json: { inventories: { VCPU: { total: 8, reserved: 1, allocation_ratio: 2 } } } };
-    case `/placement/resource_providers/${uuid}/usages`:
-      return { json: { usages: { VCPU: 5 } } };
-    case `/placement/resource_providers/${uuid}/allocations`:
-      return { json: { allocations: { [consumer]: { resources: { VCPU: 5 } } } } };
-    case `/placement/allocations/${consumer}`:
-      return { json: { allocations: {}, project_id: 'p', consumer_type: 'INSTANCE' } };
+      return { json: { resource_providers: [provider] } };
+    case '/v1/ledger/edge':
+      return {
+        json: {
+          ...{ uuid, name: 'edge', generation: 3 },
+          inventories: { VCPU: { total: 8, reserved: 1, allocationRatio: 2, used: 5 } },
+          allocations: [{ consumer, type: 'INSTANCE', project: 'p', amounts: { VCPU: 5 } }],
+        },
+      };
     default:
       return undefined;
   }
@@ -32,7 +33,7 @@ describe('berth ledger', () => {
 
   it('shows what a provider has and who holds it', async () => {
     const { stdout, requests } = await runBerth(['ledger', 'show', 'edge'], { handler });
-    expect(requests[0]?.query).toEqual({ name: 'edge' });
+    expect(requests).toHaveLength(1);
     expect(stdout.split('\n')).toEqual([
       `edge (${uuid}), generation 3`,
       '',
@@ -46,8 +47,12 @@ describe('berth ledger', () => {
   });
 
   it('says that there is no such provider', async () => {
-    const { stderr, exitCode } = await runBerth(['ledger', 'show', 'none'], { handler });
-    expect(exitCode).toBe(2);
-    expect(stderr).toContain('there is no provider "none"');
+    const message = 'there is no provider "none"';
+    const { stderr, exitCode } = await runBerth(['ledger', 'show', 'none'], {
+      handler: () => ({ status: 404, json: { error: { code: 'NotFound', message } } }),
+    });
+    expect(exitCode).toBe(errorCodes.NotFound.exitCode);
+    expect(stderr).toContain(message);
+    expect(stderr).toContain('"berth ledger ls" lists the providers');
   });
 });

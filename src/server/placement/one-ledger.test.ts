@@ -90,6 +90,13 @@ describe('the ledger', () => {
       project_id: 'default',
       consumer_type: 'TASK',
     });
+    const shown = await server.client.ledgerProvider('h1');
+    expect(shown).toMatchObject({
+      ...{ uuid: host.uuid, name: 'h1', inventories: { VCPU: { total: 4, used: 2 }, MEMORY_MB: { used: 1024 } } },
+      allocations: [{ consumer: uuid, type: 'TASK', project: 'default', amounts: { VCPU: 2, MEMORY_MB: 1024 } }],
+    });
+    expect(await server.client.ledgerProvider(host.uuid.toUpperCase())).toEqual(shown);
+    await expect(server.client.ledgerProvider('none')).rejects.toMatchObject({ code: 'NotFound' });
     const body = claim({ [host.uuid]: { resources: { VCPU: 3 } } }, null);
     const refused = await ask('PUT', `/allocations/${consumer}`, { body });
     expect(refused.status).toBe(409);

@@ -270,6 +270,7 @@ const others: Readonly<Record<string, Asks>> = {
   getFleetMap: fleet(),
   listProjectTotals: { ...both((project) => ({ query: { project } })), all: {} },
   listHostProviders: hosts((host) => ({ params: { host } })),
+  getLedgerProvider: hosts((host) => ({ params: { provider: host } })),
   getProjectUsage: both((project) => ({ params: { project } })),
   getQueue: { ...both((project) => ({ query: { project } })), all: {} },
   getCapacity: {
