@@ -78,6 +78,9 @@ describe("a refusal in the command's own words", () => {
     expect(await said('run tiny --pool a', 'there is no pool "a"', 'spec.placement.pool')).toMatch(
       /there is no pool "a" \(--pool\)$/,
     );
+    expect(await said('run tiny --cpus 0.5', 'a virtual machine has whole CPUs', 'spec.containers[0].cpus')).toMatch(
+      /whole CPUs \(--cpus\)$/,
+    );
     expect(await said('workload undo web --to 7', 'there is no revision 7', 'to')).toMatch(/revision 7 \(--to\)$/);
   });
 

@@ -67,6 +67,7 @@ export const fieldRows: readonly Row[] = [
   row('spec.ports', '--publish', values),
   row('spec.containers[].command', '--command'),
   row('spec.containers[].args', '--arg'),
+  row('spec.containers[].cpus', '--cpus'),
   row('spec.containers[].env', '--env', keys),
   row('spec.containers[].mounts', '--mount', values),
   row('spec.hostPaths', '--host-path', values),

@@ -66,6 +66,11 @@ describe('the containers of an instance', () => {
       /^spec.containers: image "tiny" is of a virtual machine/,
     ],
     [
+      'a part of a CPU for a virtual machine',
+      { image: 'tiny', containers: [one, { ...two, cpus: 0.5 }] },
+      /^spec.containers\[1\].cpus: .*has whole CPUs only, not 0.5/,
+    ],
+    [
       'an image that is not there',
       { containers: [{ ...one, image: 'prox' }] },
       /^spec.containers\[0\].image: .*did you mean "proxy"/,

@@ -15,11 +15,7 @@ export function assertContainers(snapshot: Snapshot, spec: AskingSpec): void {
   const image = spec.image === undefined ? undefined : snapshot.imageByName(spec.image)?.value;
   if (image) assertDriver(image, spec.placement.driver);
   if (spec.containers === undefined) return;
-  if (image && !isContainerImage(image.spec))
-    throw invalid(
-      'spec.containers',
-      `image "${image.metadata.name}" is of a virtual machine, which has no containers; name an image of format container`,
-    );
+  if (image && !isContainerImage(image.spec)) throw refusalForMachine(image.metadata.name, spec.containers);
   for (const [i, { name, image: other }] of spec.containers.entries()) {
     if (spec.containers.findIndex((each) => each.name === name) < i)
       throw invalid(`spec.containers[${i}].name`, `there are two containers "${name}"`);
@@ -35,6 +31,20 @@ export function assertContainers(snapshot: Snapshot, spec: AskingSpec): void {
 }
 
 type Containers = NonNullable<AskingSpec['containers']>;
+
+/** A part of a CPU comes first: `berth run --cpus 0.5` names no container. */
+function refusalForMachine(image: string, containers: Containers): ApiError {
+  const at = containers.findIndex(({ cpus }) => cpus !== undefined && !Number.isInteger(cpus));
+  if (at >= 0)
+    return invalid(
+      `spec.containers[${at}].cpus`,
+      `image "${image}" is of a virtual machine, which has whole CPUs only, not ${containers[at]?.cpus}; only containers share a CPU`,
+    );
+  return invalid(
+    'spec.containers',
+    `image "${image}" is of a virtual machine, which has no containers; name an image of format container`,
+  );
+}
 
 function assertDriver({ metadata, spec }: Image, driver: string | undefined): void {
   const container = isContainerImage(spec);
