@@ -8,8 +8,10 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { writeDebTree } from './deb/deb-tree.ts';
+import { needDashboard } from './package/dashboard-built.ts';
 import { projectRoot } from './package/program-tree.ts';
 
+needDashboard(projectRoot, 'build:deb');
 const startedAtMs = performance.now();
 const { values } = parseArgs({
   options: {

@@ -15,11 +15,13 @@ import {
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { needDashboard } from './package/dashboard-built.ts';
 import { projectRoot } from './package/program-tree.ts';
 
 const { values } = parseArgs({
   options: { deb: { type: 'string' }, storage: { type: 'string' }, tar: { type: 'string' } },
 });
+if (values.deb === undefined) needDashboard(projectRoot, 'build:images');
 const startedAtMs = performance.now();
 const { version }: { version: string } = JSON.parse(readFileSync(join(projectRoot, 'package.json'), 'utf8'));
 const name = `localhost/berth:${version}`;

@@ -5,6 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { needDashboard } from './package/dashboard-built.ts';
 import { native, projectRoot, writeProgram } from './package/program-tree.ts';
 
 interface Manifest {
@@ -17,6 +18,7 @@ interface Manifest {
 }
 
 const dist = join(projectRoot, 'dist');
+needDashboard(projectRoot, 'build');
 const startedAtMs = performance.now();
 const manifest: Manifest = JSON.parse(readFileSync(join(projectRoot, 'package.json'), 'utf8'));
 
