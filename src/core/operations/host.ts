@@ -13,20 +13,20 @@ import type { Context } from '../state/context.ts';
 import { eventChange, type NewEvent } from '../state/events.ts';
 import { withState } from '../state/host-state-change.ts';
 import { keys } from '../state/keys.ts';
-import { type Change, unchanged } from '../state/plan.ts';
+import type { Change } from '../state/plan.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { nextHostGeneration } from './access/host-generation.ts';
 import { controlPlaneOn } from './servers/control-plane.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
-import type { Decision } from './decision.ts';
+import { alreadyDone, type Decision } from './decision.ts';
 import { assertPlausible } from './host-claims.ts';
 import { agentNotWorking, assertAgentWorks, newerAgent } from './hosts/agent-version.ts';
 import { withRoomJudged } from './hosts/host-machine.ts';
 import { providerChanges } from './host-providers.ts';
 import { assertHostSpec } from './host-spec.ts';
 import { equalJson } from '../../base/equal-json.ts';
-import { existing, replacedMetadata } from './replace.ts';
+import { existing, replacedMetadata, type ReplaceInput } from './replace.ts';
 
 const unseen: HostStatus = { epoch: 0, drivers: [], images: [], unknownGuests: [], conditions: [] };
 
@@ -64,17 +64,12 @@ export function createHost(snapshot: Snapshot, input: CreateInput<HostSpec>, ctx
   };
 }
 
-export function replaceHost(
-  snapshot: Snapshot,
-  input: CreateInput<HostSpec> & { readonly ifRevision?: number },
-  ctx: Context,
-): Decision {
+export function replaceHost(snapshot: Snapshot, input: ReplaceInput<HostSpec>, ctx: Context): Decision {
   const key = keys.host(input.name);
   const entry = existing(snapshot, 'host', key, input.ifRevision);
   const { value } = entry;
   const specChanged = !equalJson(value.spec, input.spec);
-  if (!specChanged && equalJson(value.metadata.labels, input.labels))
-    return { plan: unchanged(entry), key, changed: false };
+  if (!specChanged && equalJson(value.metadata.labels, input.labels)) return alreadyDone(entry);
   assertHostSpec(input.spec);
   const replaced: Host = {
     ...value,
@@ -200,7 +195,7 @@ export function registerHost(snapshot: Snapshot, input: RegisterInput, ctx: Cont
       { field: 'name' },
     );
   if (entry) assertSameAgent(entry.value, registration.agentId);
-  if (entry?.value.status.session === registration.session) return { plan: unchanged(entry), key, changed: false };
+  if (entry?.value.status.session === registration.session) return alreadyDone(entry);
   assertPlausible(registration);
   assertAgentWorks(name, registration.agentVersion);
   const warning = newerAgent(name, registration.agentVersion);

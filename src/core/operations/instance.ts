@@ -10,7 +10,6 @@ import { withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { keys } from '../state/keys.ts';
-import { unchanged } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertAskable } from './askable.ts';
 import { attachToExisting, attachToNew } from './volumes/attach.ts';
@@ -21,10 +20,11 @@ import { assertNotMigrating } from './instances/migrate.ts';
 import { assertLifetime, sameLifetime } from './instances/lifetime.ts';
 import { assertRun } from './jobs/runnable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
-import type { Decision } from './decision.ts';
+import { alreadyDone, type Decision } from './decision.ts';
+import { assertNotDeleting, isDeleting, requestDeletion } from './deletion.ts';
 import { assertPlacementRules } from './placement-rules.ts';
 import { equalJson } from '../../base/equal-json.ts';
-import { existing, replacedMetadata } from './replace.ts';
+import { type DeleteInput, existing, replacedMetadata, type ReplaceInput } from './replace.ts';
 import { assertSecretsExist } from './secret-references.ts';
 import { startAgain } from './start-again.ts';
 import { assertTaskToTake } from './task-to-take.ts';
@@ -119,18 +119,12 @@ const changeable: ReadonlySet<string> = new Set([
   'onHostLoss',
 ]);
 
-export function replaceInstance(
-  snapshot: Snapshot,
-  given: CreateInput<InstanceSpec> & { readonly ifRevision?: number },
-  ctx: Context,
-): Decision {
+export function replaceInstance(snapshot: Snapshot, given: ReplaceInput<InstanceSpec>, ctx: Context): Decision {
   const key = keys.instance(given.project, given.name);
   const entry = existing(snapshot, 'instance', key, given.ifRevision);
   const { value } = entry;
   const input = { ...given, spec: withoutFewerStarts(value.spec, given.spec) };
-  if (value.metadata.deletionRequestedAtMs !== undefined) {
-    throw new ApiError('Conflict', `instance "${input.name}" is being deleted and cannot be changed`);
-  }
+  assertNotDeleting(value, 'instance');
   const specChanged = !equalJson(value.spec, input.spec);
   if (specChanged) assertChangeable(value.spec, input.spec);
   if (value.spec.onHostLoss !== input.spec.onHostLoss || !equalJson(value.spec.volumes, input.spec.volumes))
@@ -144,7 +138,7 @@ export function replaceInstance(
   if (!equalJson(value.spec.volumes, input.spec.volumes))
     assertNotMigrating(entry, 'its volumes cannot be attached or detached');
   const sameLabels = equalJson(value.metadata.labels, input.labels);
-  if (!specChanged && sameLabels) return { plan: unchanged(entry), key, changed: false };
+  if (!specChanged && sameLabels) return alreadyDone(entry);
   if (!sameLabels) assertPlacementRules(snapshot, { ...input, placement: value.spec.placement });
   // Never placed: a host has nothing to stop or start.
   const unplaced =
@@ -213,28 +207,11 @@ function assertChangeable(before: InstanceSpec, after: InstanceSpec): void {
  * Requests the deletion. The record goes when no host holds anything of the instance (controllers/garbage.ts).
  * Repeating it is harmless.
  */
-export function deleteInstance(
-  snapshot: Snapshot,
-  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
-  ctx: Context,
-): Decision {
+export function deleteInstance(snapshot: Snapshot, input: DeleteInput, ctx: Context): Decision {
   const key = keys.instance(input.project, input.name);
   const entry = existing(snapshot, 'instance', key, input.ifRevision);
   const { value } = entry;
-  if (value.metadata.deletionRequestedAtMs !== undefined) return { plan: unchanged(entry), key, changed: false };
-  const deleting: Instance = {
-    ...value,
-    metadata: { ...value.metadata, deletionRequestedAtMs: ctx.nowMs },
-    status: { ...value.status, phase: 'Deleting' },
-  };
-  return {
-    plan: {
-      changes: [
-        { key, ifRevision: entry.revision, value: deleting },
-        eventChange(deleting, { reason: 'DeletionRequested', message: 'deletion requested' }, ctx),
-      ],
-    },
-    key,
-    changed: true,
-  };
+  if (isDeleting(value)) return alreadyDone(entry);
+  const deleting: Instance = { ...value, status: { ...value.status, phase: 'Deleting' } };
+  return requestDeletion({ ...entry, value: deleting }, 'deletion requested', ctx);
 }

@@ -18,15 +18,15 @@ import { fleetOf } from '../scheduler/fleet.ts';
 import { schemaVersion } from '../state/upgrade.ts';
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
-import { type Plan, unchanged } from '../state/plan.ts';
+import type { Plan } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
-import type { Decision } from './decision.ts';
+import { alreadyDone, type Decision } from './decision.ts';
 import { assertWeightNames } from './host-demand.ts';
 import { assertKnownClasses } from './known-classes.ts';
 import { assertPolicy } from './placement-rules.ts';
 import { equalJson } from '../../base/equal-json.ts';
-import { existing, replacedMetadata } from './replace.ts';
+import { type DeleteInput, existing, replacedMetadata, type ReplaceInput } from './replace.ts';
 
 interface PlainByKind {
   readonly image: Image;
@@ -96,12 +96,12 @@ export function createPlainResource<K extends PlainKind>(
 export function replacePlainResource<K extends PlainKind>(
   snapshot: Snapshot,
   kind: K,
-  input: CreateInput<PlainSpec<K>> & { readonly ifRevision?: number },
+  input: ReplaceInput<PlainSpec<K>>,
 ): Decision {
   const key = keyOf[kind](input);
   const entry = existing(snapshot, kind, key, input.ifRevision);
   const resource = changedPlainResource(kind, entry.value.metadata, entry.value.spec, input);
-  if (!resource) return { plan: unchanged(entry), key, changed: false };
+  if (!resource) return alreadyDone(entry);
   assertMeant(snapshot, resource);
   return { plan: { changes: [{ key, ifRevision: entry.revision, value: resource }] }, key, changed: true };
 }
@@ -128,10 +128,7 @@ export function changedPlainResource<K extends PlainKind>(
   return join[kind]({ schemaVersion, metadata: replaced, status: {} }, wanted.spec);
 }
 
-export interface PlainDeletion {
-  readonly project: string;
-  readonly name: string;
-  readonly ifRevision?: number;
+export interface PlainDeletion extends DeleteInput {
   /** The hash of the effects that the caller accepts. */
   readonly apply?: string;
 }

@@ -5,6 +5,19 @@ import type { Metadata } from '../../api/resources/metadata.ts';
 import type { RecordByKind } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import type { Kind } from '../../api/resources/index.ts';
+import type { CreateInput } from './create.ts';
+
+export interface ReplaceInput<Spec> extends CreateInput<Spec> {
+  /** The revision that the user saw; absent: any. */
+  readonly ifRevision?: number;
+}
+
+export interface DeleteInput {
+  readonly project: string;
+  readonly name: string;
+  /** The revision that the user saw; absent: any. */
+  readonly ifRevision?: number;
+}
 
 /** The entry at `key`. Throws `NotFound`, or `RevisionMismatch` when `ifRevision` is given and no longer holds. */
 export function existing<K extends Kind>(

@@ -6,13 +6,12 @@ import { type Secret, type SecretSpec, type SecretStatus, secretValuesMax } from
 import { equalJson } from '../../base/equal-json.ts';
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
-import { unchanged } from '../state/plan.ts';
 import type { SecretValues } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { schemaVersion } from '../state/upgrade.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
-import type { Decision } from './decision.ts';
-import { existing, replacedMetadata } from './replace.ts';
+import { alreadyDone, type Decision } from './decision.ts';
+import { type DeleteInput, existing, replacedMetadata, type ReplaceInput } from './replace.ts';
 import { usersOfSecret } from './secret-references.ts';
 
 /** As JSON; a commit of a store has room for many. */
@@ -44,11 +43,7 @@ export function createSecret(snapshot: Snapshot, input: CreateInput<SecretSpec>,
   };
 }
 
-export function replaceSecret(
-  snapshot: Snapshot,
-  input: CreateInput<SecretSpec> & { readonly ifRevision?: number },
-  ctx: Context,
-): Decision {
+export function replaceSecret(snapshot: Snapshot, input: ReplaceInput<SecretSpec>, ctx: Context): Decision {
   const key = keys.secret(input.project, input.name);
   const entry = existing(snapshot, 'secret', key, input.ifRevision);
   const current = entry.value;
@@ -57,8 +52,7 @@ export function replaceSecret(
   const { status, values } = withValues(before, input.spec.values, ctx);
   const { description } = input.spec;
   const specChanged = description !== current.spec.description || status.version !== current.status.version;
-  if (!specChanged && equalJson(current.metadata.labels, input.labels))
-    return { plan: unchanged(entry), key, changed: false };
+  if (!specChanged && equalJson(current.metadata.labels, input.labels)) return alreadyDone(entry);
   const metadata = replacedMetadata(current.metadata, { labels: input.labels, specChanged });
   const secret: Secret = { ...current, metadata, spec: { description }, status };
   const change = valuesChange(input, { id: metadata.id, values, ifRevision: stored?.revision ?? 0 });
@@ -75,10 +69,7 @@ export function replaceSecret(
 }
 
 /** Throws `Conflict` while an instance or a job uses it, unless `force` is set. */
-export function deleteSecret(
-  snapshot: Snapshot,
-  input: { readonly project: string; readonly name: string; readonly ifRevision?: number; readonly force: boolean },
-): Decision {
+export function deleteSecret(snapshot: Snapshot, input: DeleteInput & { readonly force: boolean }): Decision {
   const key = keys.secret(input.project, input.name);
   const entry = existing(snapshot, 'secret', key, input.ifRevision);
   const [user, ...more] = input.force ? [] : usersOfSecret(snapshot, input);

@@ -12,10 +12,9 @@ import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertAskable } from './askable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
-import type { Decision } from './decision.ts';
-import { existing } from './replace.ts';
+import { alreadyDone, type Decision } from './decision.ts';
+import { type DeleteInput, existing } from './replace.ts';
 import { endTask } from './tasks/end-task.ts';
-import { unchanged } from '../state/plan.ts';
 
 export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx: Context): Decision {
   const earlier = earlierCreate(snapshot, input, 'task');
@@ -86,11 +85,7 @@ function newTask(
 }
 
 /** A task has nothing on its host: one Plan releases its room and deletes the record. */
-export function deleteTask(
-  snapshot: Snapshot,
-  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
-  ctx: Context,
-): Decision {
+export function deleteTask(snapshot: Snapshot, input: DeleteInput, ctx: Context): Decision {
   const key = keys.task(input.project, input.name);
   const entry = existing(snapshot, 'task', key, input.ifRevision);
   return {
@@ -116,7 +111,7 @@ export function releaseTask(
   const entry = snapshot.get('task', key);
   if (entry?.value.metadata.id !== id) throw new ApiError('NotFound', `there is no task "${id}"`);
   const { status } = entry.value;
-  if (status.phase !== 'Pending' && status.phase !== 'Placed') return { plan: unchanged(entry), key, changed: false };
+  if (status.phase !== 'Pending' && status.phase !== 'Placed') return alreadyDone(entry);
   const ending = { phase: 'Expired', reason: 'Released', message: 'it was released' } as const;
   return { plan: { changes: endTask(snapshot, entry, ending, ctx) }, key, changed: true };
 }

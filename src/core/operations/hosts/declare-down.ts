@@ -7,9 +7,8 @@ import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { withState } from '../../state/host-state-change.ts';
 import { keys } from '../../state/keys.ts';
-import { unchanged } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
-import type { Decision } from '../decision.ts';
+import { alreadyDone, type Decision } from '../decision.ts';
 import { existing } from '../replace.ts';
 
 /** Throws `Conflict` for a host that is heard: its guests run. */
@@ -28,7 +27,7 @@ export function declareDown(
       'Conflict',
       `host "${input.name}" is ${state}: its agent is heard, so its guests may run. Only a host that is Unknown or Down can be declared to be down; stop its guests and its agent, and wait until it is Unknown`,
     );
-  if (value.status.down?.proof?.kind === 'operator') return { plan: unchanged(entry), key, changed: false };
+  if (value.status.down?.proof?.kind === 'operator') return alreadyDone(entry);
   const message = input.reason === '' ? 'declared to be down by an operator' : `declared to be down: ${input.reason}`;
   const proof = { kind: 'operator', atMs: ctx.nowMs, message } as const;
   const down = { atMs: ctx.nowMs, reason: 'Declared', message, proof } as const;

@@ -4,9 +4,8 @@ import type { HostDown } from '../../../api/resources/host-state.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { keys } from '../../state/keys.ts';
-import { unchanged } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
-import type { Decision } from '../decision.ts';
+import { alreadyDone, type Decision } from '../decision.ts';
 import { existing } from '../replace.ts';
 
 export interface FenceOutcome {
@@ -23,8 +22,7 @@ export function fenced(snapshot: Snapshot, { name, attempt, off, ...told }: Fenc
   const entry = existing(snapshot, 'host', key, undefined);
   const { value } = entry;
   const { down } = value.status;
-  if (down?.fence?.state !== 'ordered' || down.fence.attempt !== attempt)
-    return { plan: unchanged(entry), key, changed: false };
+  if (down?.fence?.state !== 'ordered' || down.fence.attempt !== attempt) return alreadyDone(entry);
   const message = told.message.slice(0, messageLengthMax);
   const next: HostDown = {
     ...down,

@@ -6,12 +6,11 @@ import { equalJson } from '../../../base/equal-json.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { keys } from '../../state/keys.ts';
-import { unchanged } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
-import type { Decision } from '../decision.ts';
-import { existing, replacedMetadata } from '../replace.ts';
+import { alreadyDone, type Decision } from '../decision.ts';
+import { existing, replacedMetadata, type ReplaceInput } from '../replace.ts';
 
 export function createInventory(snapshot: Snapshot, input: CreateInput<InventorySpec>, ctx: Context): Decision {
   const earlier = earlierCreate(snapshot, input, 'inventory');
@@ -39,16 +38,12 @@ export function createInventory(snapshot: Snapshot, input: CreateInput<Inventory
   };
 }
 
-export function replaceInventory(
-  snapshot: Snapshot,
-  input: CreateInput<InventorySpec> & { readonly ifRevision?: number },
-): Decision {
+export function replaceInventory(snapshot: Snapshot, input: ReplaceInput<InventorySpec>): Decision {
   const key = keys.inventory(input.name);
   const entry = existing(snapshot, 'inventory', key, input.ifRevision);
   const { value } = entry;
   const specChanged = !equalJson(value.spec, input.spec);
-  if (!specChanged && equalJson(value.metadata.labels, input.labels))
-    return { plan: unchanged(entry), key, changed: false };
+  if (!specChanged && equalJson(value.metadata.labels, input.labels)) return alreadyDone(entry);
   const metadata = replacedMetadata(value.metadata, { labels: input.labels, specChanged });
   const inventory: Inventory = { ...value, metadata, spec: input.spec };
   return { plan: { changes: [{ key, ifRevision: entry.revision, value: inventory }] }, key, changed: true };
@@ -73,7 +68,7 @@ export function confirmLoss(
   const key = keys.inventory(name);
   const entry = existing(snapshot, 'inventory', key);
   const { status } = entry.value;
-  if (status.confirmed === hash) return { plan: unchanged(entry), key, changed: false };
+  if (status.confirmed === hash) return alreadyDone(entry);
   if (status.waiting?.hash !== hash)
     throw new ApiError(
       'Conflict',

@@ -6,14 +6,15 @@ import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { jobsOf } from '../../state/jobs.ts';
 import { keys } from '../../state/keys.ts';
-import { type Change, unchanged } from '../../state/plan.ts';
+import type { Change } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
 import { assertSecretsExist } from '../secret-references.ts';
 import { assertAskable } from '../askable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
-import type { Decision } from '../decision.ts';
-import { existing } from '../replace.ts';
+import { alreadyDone, type Decision } from '../decision.ts';
+import { isDeleting, requestDeletion } from '../deletion.ts';
+import { type DeleteInput, existing } from '../replace.ts';
 import { attemptSpec, imageWordOf } from './attempt.ts';
 import { assertOfPool, poolAttemptSpec, poolOfJob } from './claimed-attempt.ts';
 import { assertRun } from './runnable.ts';
@@ -145,7 +146,7 @@ export function cancelJob(snapshot: Snapshot, input: JobName, ctx: Context): Dec
   const key = keys.job(input.project, input.name);
   const entry = existing(snapshot, 'job', key);
   const { phase, cancel } = entry.value.status;
-  if (phase === 'Cancelled' || cancel) return { plan: unchanged(entry), key, changed: false };
+  if (phase === 'Cancelled' || cancel) return alreadyDone(entry);
   if (isFinal(phase)) throw new ApiError('Conflict', `job "${input.name}" has ended already: ${phase}`);
   const changes = cancelChanges(entry, { reason: 'CancelRequested', message: 'cancelled on request' }, ctx);
   return { plan: { changes }, key, changed: true };
@@ -169,29 +170,15 @@ export function retryJob(snapshot: Snapshot, input: JobName, ctx: Context): Deci
 export const retryOfLabel = 'berth/retry-of';
 
 /** A job that has not ended is cancelled first; its record goes when nothing of it is left. Repeating it is harmless. */
-export function deleteJob(
-  snapshot: Snapshot,
-  input: JobName & { readonly ifRevision?: number },
-  ctx: Context,
-): Decision {
+export function deleteJob(snapshot: Snapshot, input: DeleteInput, ctx: Context): Decision {
   const key = keys.job(input.project, input.name);
   const entry = existing(snapshot, 'job', key, input.ifRevision);
-  const { value, revision } = entry;
-  if (value.metadata.deletionRequestedAtMs !== undefined) return { plan: unchanged(entry), key, changed: false };
+  const { value } = entry;
+  if (isDeleting(value)) return alreadyDone(entry);
   const cancel = value.status.cancel ?? { atMs: ctx.nowMs, reason: 'DeletionRequested', message: 'deletion requested' };
   const deleting: Job = {
     ...value,
-    metadata: { ...value.metadata, deletionRequestedAtMs: ctx.nowMs },
     status: isFinal(value.status.phase) ? value.status : { ...value.status, cancel },
   };
-  return {
-    plan: {
-      changes: [
-        { key, ifRevision: revision, value: deleting },
-        eventChange(value, { reason: 'DeletionRequested', message: 'deletion requested' }, ctx),
-      ],
-    },
-    key,
-    changed: true,
-  };
+  return requestDeletion({ ...entry, value: deleting }, 'deletion requested', ctx);
 }

@@ -10,13 +10,13 @@ import { withConditions } from '../../state/conditions.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { keys } from '../../state/keys.ts';
-import { type Change, unchanged } from '../../state/plan.ts';
+import type { Change } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
-import type { Decision } from '../decision.ts';
+import { alreadyDone, type Decision } from '../decision.ts';
 import { createInstance } from '../instance.ts';
-import { existing } from '../replace.ts';
+import { type DeleteInput, existing } from '../replace.ts';
 import { createTask } from '../task.ts';
 import { begun, releaseRoomOf, spareChange, taskNameOf, withoutStep } from './spare-change.ts';
 
@@ -119,10 +119,7 @@ function askOf(spec: SpareSpec): AskSpec {
   return ask;
 }
 
-interface ReleaseInput {
-  readonly project: string;
-  readonly name: string;
-  readonly ifRevision?: number;
+interface ReleaseInput extends DeleteInput {
   /** Its provisioner is not asked: a person has seen to it. */
   readonly force?: boolean;
 }
@@ -132,8 +129,7 @@ export function releaseSpare(snapshot: Snapshot, input: ReleaseInput, ctx: Conte
   const key = keys.spare(input.project, input.name);
   const entry = existing(snapshot, 'spare', key, input.ifRevision);
   const { status } = entry.value;
-  if (isEnded(status.phase) || (status.phase === 'Releasing' && !input.force))
-    return { plan: unchanged(entry), key, changed: false };
+  if (isEnded(status.phase) || (status.phase === 'Releasing' && !input.force)) return alreadyDone(entry);
   // Nothing was begun before it had a host; and an instance is removed by the controller.
   const atOnce = status.instance === undefined && (input.force === true || status.phase === 'Pending');
   const changes = atOnce

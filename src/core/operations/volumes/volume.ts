@@ -9,14 +9,14 @@ import { conditionOf, withConditions } from '../../state/conditions.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { keys } from '../../state/keys.ts';
-import { unchanged } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
 import { holderOf, volumeAllocationKey } from '../../state/volumes.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
-import type { Decision } from '../decision.ts';
+import { alreadyDone, type Decision } from '../decision.ts';
+import { assertNotDeleting, isDeleting, requestDeletion } from '../deletion.ts';
 import { assertNotMigrating } from '../instances/migrate.ts';
-import { existing, replacedMetadata } from '../replace.ts';
+import { type DeleteInput, existing, replacedMetadata, type ReplaceInput } from '../replace.ts';
 import { growRoomOfVolume, roomForVolume } from './volume-room.ts';
 
 export function createVolume(snapshot: Snapshot, input: CreateInput<VolumeSpec>, ctx: Context): Decision {
@@ -117,16 +117,11 @@ function sourceOf(
   return source;
 }
 
-export function replaceVolume(
-  snapshot: Snapshot,
-  input: CreateInput<VolumeSpec> & { readonly ifRevision?: number },
-  ctx: Context,
-): Decision {
+export function replaceVolume(snapshot: Snapshot, input: ReplaceInput<VolumeSpec>, ctx: Context): Decision {
   const key = keys.volume(input.project, input.name);
   const entry = existing(snapshot, 'volume', key, input.ifRevision);
   const { value } = entry;
-  if (value.metadata.deletionRequestedAtMs !== undefined)
-    throw new ApiError('Conflict', `volume "${input.name}" is being deleted and cannot be changed`);
+  assertNotDeleting(value, 'volume');
   for (const field of ['host', 'source', 'format'] as const)
     if (!equalJson(value.spec[field], input.spec[field]))
       throw invalid(`spec.${field}`, `spec.${field} of a volume cannot be changed; create a new volume`);
@@ -139,8 +134,7 @@ export function replaceVolume(
     if (!input.spec.snapshots.includes(name)) assertNotCopied(snapshot, value, name);
   const specChanged = !equalJson(value.spec, input.spec);
   if (specChanged) assertStays(snapshot, value);
-  if (!specChanged && equalJson(value.metadata.labels, input.labels))
-    return { plan: unchanged(entry), key, changed: false };
+  if (!specChanged && equalJson(value.metadata.labels, input.labels)) return alreadyDone(entry);
   const next: Volume = {
     ...value,
     metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
@@ -196,15 +190,11 @@ function assertNotCopied(snapshot: Snapshot, { metadata }: Volume, name?: string
 /**
  * Refused while an instance has it. Its host deletes it with all its snapshots; the record stays until that is done.
  */
-export function deleteVolume(
-  snapshot: Snapshot,
-  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
-  ctx: Context,
-): Decision {
+export function deleteVolume(snapshot: Snapshot, input: DeleteInput, ctx: Context): Decision {
   const key = keys.volume(input.project, input.name);
   const entry = existing(snapshot, 'volume', key, input.ifRevision);
   const { value } = entry;
-  if (value.metadata.deletionRequestedAtMs !== undefined) return { plan: unchanged(entry), key, changed: false };
+  if (isDeleting(value)) return alreadyDone(entry);
   const holder = holderOf(snapshot, value);
   if (holder)
     throw new ApiError(
@@ -227,7 +217,6 @@ export function deleteVolume(
     };
   const deleting: Volume = {
     ...value,
-    metadata: { ...value.metadata, deletionRequestedAtMs: ctx.nowMs },
     status: {
       ...value.status,
       phase: 'Deleting',
@@ -245,16 +234,7 @@ export function deleteVolume(
       ),
     },
   };
-  return {
-    plan: {
-      changes: [
-        { key, ifRevision: entry.revision, value: deleting },
-        eventChange(deleting, { reason: 'DeletionRequested', message: 'deletion requested' }, ctx),
-      ],
-    },
-    key,
-    changed: true,
-  };
+  return requestDeletion({ ...entry, value: deleting }, 'deletion requested', ctx);
 }
 
 const invalid = (field: string, message: string): ApiError => new ApiError('InvalidRequest', message, { field });

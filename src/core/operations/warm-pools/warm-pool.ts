@@ -7,15 +7,16 @@ import { withConditions } from '../../state/conditions.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { keys } from '../../state/keys.ts';
-import { type Change, unchanged } from '../../state/plan.ts';
+import type { Change } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
 import { assertSchedule } from '../../warm-pools/schedule.ts';
 import { sameTemplate } from '../../workloads/template.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
-import type { Decision } from '../decision.ts';
+import { alreadyDone, type Decision } from '../decision.ts';
+import { assertNotDeleting, isDeleting, requestDeletion } from '../deletion.ts';
 import { createInstance } from '../instance.ts';
-import { existing, replacedMetadata } from '../replace.ts';
+import { type DeleteInput, existing, replacedMetadata, type ReplaceInput } from '../replace.ts';
 import { assertInstanceTemplate, freeCopyName } from '../workloads/workload-template.ts';
 
 type WarmPoolInput = CreateInput<WarmPoolSpec>;
@@ -57,19 +58,13 @@ export function createWarmPool(snapshot: Snapshot, input: WarmPoolInput, ctx: Co
   };
 }
 
-export function replaceWarmPool(
-  snapshot: Snapshot,
-  input: WarmPoolInput & { readonly ifRevision?: number },
-  ctx: Context,
-): Decision {
+export function replaceWarmPool(snapshot: Snapshot, input: ReplaceInput<WarmPoolSpec>, ctx: Context): Decision {
   const key = keys.warmPool(input.project, input.name);
   const entry = existing(snapshot, 'warmPool', key, input.ifRevision);
   const { value } = entry;
-  if (value.metadata.deletionRequestedAtMs !== undefined)
-    throw new ApiError('Conflict', `warm pool "${input.name}" is being deleted and cannot be changed`);
+  assertNotDeleting(value, 'warm pool');
   const specChanged = !equalJson(value.spec, input.spec);
-  if (!specChanged && equalJson(value.metadata.labels, input.labels))
-    return { plan: unchanged(entry), key, changed: false };
+  if (!specChanged && equalJson(value.metadata.labels, input.labels)) return alreadyDone(entry);
   if (specChanged) assertWarmPool(snapshot, input, ctx);
   const template = value.status.template + (sameTemplate(value.spec.template, input.spec.template) ? 0 : 1);
   const changed: WarmPool = {
@@ -82,30 +77,11 @@ export function replaceWarmPool(
 }
 
 /** Its guests that are not claimed go first (controllers/warm-pool.ts); those that are claimed stay. */
-export function deleteWarmPool(
-  snapshot: Snapshot,
-  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
-  ctx: Context,
-): Decision {
+export function deleteWarmPool(snapshot: Snapshot, input: DeleteInput, ctx: Context): Decision {
   const key = keys.warmPool(input.project, input.name);
   const entry = existing(snapshot, 'warmPool', key, input.ifRevision);
-  const { value } = entry;
-  if (value.metadata.deletionRequestedAtMs !== undefined) return { plan: unchanged(entry), key, changed: false };
-  const going: WarmPool = { ...value, metadata: { ...value.metadata, deletionRequestedAtMs: ctx.nowMs } };
-  return {
-    plan: {
-      changes: [
-        { key, ifRevision: entry.revision, value: going },
-        eventChange(
-          value,
-          { reason: 'DeletionRequested', message: 'its guests that wait are removed, then the pool' },
-          ctx,
-        ),
-      ],
-    },
-    key,
-    changed: true,
-  };
+  if (isDeleting(entry.value)) return alreadyDone(entry);
+  return requestDeletion(entry, 'its guests that wait are removed, then the pool', ctx);
 }
 
 /** Throws as the create of an instance does. */

@@ -6,12 +6,12 @@ import { equalJson } from '../../../base/equal-json.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { keys } from '../../state/keys.ts';
-import { type Change, unchanged } from '../../state/plan.ts';
+import type { Change } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
-import type { Decision } from '../decision.ts';
-import { existing, replacedMetadata } from '../replace.ts';
+import { alreadyDone, type Decision } from '../decision.ts';
+import { type DeleteInput, existing, replacedMetadata, type ReplaceInput } from '../replace.ts';
 import { assertNamedExist } from '../secret-references.ts';
 
 export function createWebhook(snapshot: Snapshot, input: CreateInput<WebhookSpec>, ctx: Context): Decision {
@@ -46,16 +46,13 @@ function beginning(snapshot: Snapshot, { metadata: { project, name, id } }: Webh
 }
 
 /** A webhook that was disabled is enabled by it. */
-export function replaceWebhook(
-  snapshot: Snapshot,
-  input: CreateInput<WebhookSpec> & { readonly ifRevision?: number },
-): Decision {
+export function replaceWebhook(snapshot: Snapshot, input: ReplaceInput<WebhookSpec>): Decision {
   const key = keys.webhook(input.project, input.name);
   const entry = existing(snapshot, 'webhook', key, input.ifRevision);
   const { value } = entry;
   const specChanged = !equalJson(value.spec, input.spec);
   const same = !specChanged && equalJson(value.metadata.labels, input.labels) && value.status.disabled === undefined;
-  if (same) return { plan: unchanged(entry), key, changed: false };
+  if (same) return alreadyDone(entry);
   assertSecrets(snapshot, input);
   const metadata = replacedMetadata(value.metadata, { labels: input.labels, specChanged });
   const { asked } = value.status;
@@ -63,10 +60,7 @@ export function replaceWebhook(
   return { plan: { changes: [{ key, ifRevision: entry.revision, value: webhook }] }, key, changed: true };
 }
 
-export function deleteWebhook(
-  snapshot: Snapshot,
-  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
-): Decision {
+export function deleteWebhook(snapshot: Snapshot, input: DeleteInput): Decision {
   const key = keys.webhook(input.project, input.name);
   const entry = existing(snapshot, 'webhook', key, input.ifRevision);
   const progress = snapshot.get('webhookProgress', keys.webhookProgress(input.project, input.name));

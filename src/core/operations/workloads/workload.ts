@@ -11,13 +11,14 @@ import { withConditions } from '../../state/conditions.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { keys } from '../../state/keys.ts';
-import { type Change, unchanged } from '../../state/plan.ts';
+import type { Change } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import { instancesOf } from '../../state/views/workload-copies.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
-import type { Decision } from '../decision.ts';
-import { existing, replacedMetadata } from '../replace.ts';
+import { alreadyDone, type Decision } from '../decision.ts';
+import { assertNotDeleting, isDeleting, requestDeletion } from '../deletion.ts';
+import { type DeleteInput, existing, replacedMetadata, type ReplaceInput } from '../replace.ts';
 
 type WorkloadInput = CreateInput<WorkloadSpec>;
 
@@ -54,19 +55,13 @@ export function createWorkload(snapshot: Snapshot, input: WorkloadInput, ctx: Co
   };
 }
 
-export function replaceWorkload(
-  snapshot: Snapshot,
-  input: WorkloadInput & { readonly ifRevision?: number },
-  ctx: Context,
-): Decision {
+export function replaceWorkload(snapshot: Snapshot, input: ReplaceInput<WorkloadSpec>, ctx: Context): Decision {
   const key = keys.workload(input.project, input.name);
   const entry = existing(snapshot, 'workload', key, input.ifRevision);
   const { value } = entry;
-  if (value.metadata.deletionRequestedAtMs !== undefined)
-    throw new ApiError('Conflict', `workload "${input.name}" is being deleted and cannot be changed`);
+  assertNotDeleting(value, 'workload');
   const specChanged = !equalJson(value.spec, input.spec);
-  if (!specChanged && equalJson(value.metadata.labels, input.labels))
-    return { plan: unchanged(entry), key, changed: false };
+  if (!specChanged && equalJson(value.metadata.labels, input.labels)) return alreadyDone(entry);
   assertStrategy(input.spec);
   const metadata = replacedMetadata(value.metadata, { labels: input.labels, specChanged });
   const changed: Workload = { ...value, metadata, spec: input.spec };
@@ -133,28 +128,14 @@ export function undoWorkload(
 }
 
 /** Its instances are deleted first (controllers/workload.ts). */
-export function deleteWorkload(
-  snapshot: Snapshot,
-  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
-  ctx: Context,
-): Decision {
+export function deleteWorkload(snapshot: Snapshot, input: DeleteInput, ctx: Context): Decision {
   const key = keys.workload(input.project, input.name);
   const entry = existing(snapshot, 'workload', key, input.ifRevision);
   const { value } = entry;
-  if (value.metadata.deletionRequestedAtMs !== undefined) return { plan: unchanged(entry), key, changed: false };
+  if (isDeleting(value)) return alreadyDone(entry);
   const held = instancesOf(snapshot, value.metadata.id).find((copy) => copy.value.spec.protected === true);
   if (held) throw new ApiError('Conflict', `its instance "${held.value.metadata.name}" is protected from deletion`);
-  const going: Workload = { ...value, metadata: { ...value.metadata, deletionRequestedAtMs: ctx.nowMs } };
-  return {
-    plan: {
-      changes: [
-        { key, ifRevision: entry.revision, value: going },
-        eventChange(value, { reason: 'DeletionRequested', message: 'its copies are removed, then the workload' }, ctx),
-      ],
-    },
-    key,
-    changed: true,
-  };
+  return requestDeletion(entry, 'its copies are removed, then the workload', ctx);
 }
 
 function assertStrategy({ strategy, perHost, replicas, template }: WorkloadSpec): void {
