@@ -63,9 +63,9 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'room is free when the end is asked for, not when the guest is gone: Nova 1794996, local delete',
     invariant: 5,
     file: 'core/operations/instance.ts',
-    find: "eventChange(deleting, { reason: 'DeletionRequested', message: 'deletion requested' }, ctx),",
+    find: "return requestDeletion({ ...entry, value: deleting }, 'deletion requested', ctx);",
     replace:
-      "...snapshot.allocationsOfConsumer(value.metadata.id).map(({ key: held, revision }) => ({ key: held, ifRevision: revision, value: null })),\n        eventChange(deleting, { reason: 'DeletionRequested', message: 'deletion requested' }, ctx),",
+      "const requested = requestDeletion({ ...entry, value: deleting }, 'deletion requested', ctx);\n  const released = snapshot.allocationsOfConsumer(value.metadata.id).map(({ key: held, revision }) => ({ key: held, ifRevision: revision, value: null }));\n  return { ...requested, plan: { changes: [...requested.plan.changes, ...released] } };",
   },
   {
     name: 'release-twice',
