@@ -8,9 +8,9 @@ import { equalJson } from '../../base/equal-json.ts';
 import { assert } from '../../base/assert.ts';
 import { BriefMap } from '../../base/brief-map.ts';
 import { Consumers } from './consumers.ts';
-import { volumeDefinition } from '../../api/resources/volume.ts';
 import { KeysByGroup } from './few-keys.ts';
-import { kindOfKey, prefixOf } from './keys.ts';
+import { formsOf, HeldAllocations, holdSame, hostsOf } from './held-allocations.ts';
+import { kindOfKey } from './keys.ts';
 import { type Assumed, type Layers, LayersByKey, layersOf } from './layers.ts';
 import type { Change, Plan } from './plan.ts';
 import type { Allocation, AnyRecord, Provider, RecordByKind, RecordKind } from './records.ts';
@@ -72,12 +72,9 @@ export class Cache implements Snapshot {
 
   readonly #consumers = new Consumers();
   readonly #providerKeysByHost = new KeysByGroup();
-  readonly #allocationKeysByHost = new Map<string, Set<string>>();
-  readonly #volumeAllocationKeysByHost = new Map<string, Set<string>>();
-  readonly #portAllocationKeysByHost = new Map<string, Set<string>>();
+  readonly #held = new HeldAllocations();
   readonly #pendingInstanceKeys = new BriefMap<string, true>();
   readonly #imageKeyByName = new Map<string, string>();
-  readonly #used = new Map<string, Map<string, number>>();
   /** A list has begun and not ended. */
   #filling = false;
   /** Keys whose listeners were not called yet. */
@@ -137,7 +134,7 @@ export class Cache implements Snapshot {
   }
 
   *allocationsOnHost(host: string): Iterable<Entry<Allocation>> {
-    for (const key of this.#allocationKeysByHost.get(host) ?? []) {
+    for (const key of this.#held.keysOn(host)) {
       const entry = this.get('allocation', key);
       if (entry?.value.host === host) yield entry;
     }
@@ -145,23 +142,23 @@ export class Cache implements Snapshot {
 
   /** Only what is durable: an assumed release has not happened yet. */
   *committedAllocationsOnHost(host: string): Iterable<Entry<Allocation>> {
-    for (const key of this.#allocationKeysByHost.get(host) ?? []) {
+    for (const key of this.#held.keysOn(host)) {
       const entry = this.committed('allocation', key);
       if (entry?.value.host === host) yield entry;
     }
   }
 
   allocationsHeldOnHost(host: string): Iterable<Allocation> {
-    return this.#heldUnder(this.#allocationKeysByHost, host);
+    return this.#heldUnder(this.#held.keysOn(host), host);
   }
 
   *portsHeldOnHost(host: string): Iterable<string> {
-    for (const { ports } of this.#heldUnder(this.#portAllocationKeysByHost, host)) yield* ports ?? [];
+    for (const { ports } of this.#heldUnder(this.#held.portKeysOn(host), host)) yield* ports ?? [];
   }
 
-  *#heldUnder(keysByHost: ReadonlyMap<string, ReadonlySet<string>>, host: string): Iterable<Allocation> {
+  *#heldUnder(keys: Iterable<string>, host: string): Iterable<Allocation> {
     const committed = this.#committed.get('allocation');
-    for (const key of keysByHost.get(host) ?? []) {
+    for (const key of keys) {
       const layers = this.#layers.get(key);
       // Nearly always none: at a start all entries are read.
       const forms = layers ? formsOf(layers) : [committed?.get(key)?.value];
@@ -170,8 +167,7 @@ export class Cache implements Snapshot {
   }
 
   heldOnHost(host: string): number {
-    const all = this.#allocationKeysByHost.get(host)?.size ?? 0;
-    return all - (this.#volumeAllocationKeysByHost.get(host)?.size ?? 0);
+    return this.#held.countOn(host);
   }
 
   allocationsOfConsumer(id: string): readonly Entry<Allocation>[] {
@@ -183,7 +179,7 @@ export class Cache implements Snapshot {
   }
 
   usedBy(providerId: string): ReadonlyMap<string, number> {
-    return this.#used.get(providerId) ?? nothingUsed;
+    return this.#held.usedBy(providerId);
   }
 
   imageByName(name: string): Entry<RecordByKind['image']> | undefined {
@@ -423,31 +419,16 @@ export class Cache implements Snapshot {
   }
 
   #alterAllocation(key: string, { before, forms: formsBefore }: Was, { before: after, forms: formsAfter }: Was): void {
-    const heldBefore = mostOf(formsBefore);
-    const heldAfter = mostOf(formsAfter);
-    if (heldBefore !== heldAfter) {
-      this.#addUse(heldBefore, -1);
-      this.#addUse(heldAfter, +1);
-    }
+    this.#held.apply(key, { before: formsBefore, after: formsAfter });
     const [formBefore] = formsBefore;
-    const hosts = hostsOf(formsBefore, formsAfter);
-    for (const host of hosts) {
-      const ports = holdsPorts(formsAfter, host);
-      if (holdsPorts(formsBefore, host) !== ports)
-        indexUnder(this.#portAllocationKeysByHost, host, key, ports ? +1 : -1);
-      const is = anyOn(formsAfter, host);
-      if (anyOn(formsBefore, host) === is) continue;
-      indexUnder(this.#allocationKeysByHost, host, key, is ? +1 : -1);
-      if (isOfVolume(key)) indexUnder(this.#volumeAllocationKeysByHost, host, key, is ? +1 : -1);
-    }
     if (before !== after) this.#changed(key, 'allocation', before, after);
     // A release became durable: decisions knew it, but the room is free only now.
-    else if (!sameHeld(heldBefore, heldAfter))
+    else if (!holdSame(formsBefore, formsAfter))
       this.#tell({ key, kind: 'allocation', before: formBefore ?? null, after, onlyHeld: true });
     else return;
     // Two control planes may have placed it on two hosts at once: both hold room for it until one of the Plans fails.
     const told = hostOf(after) ?? hostOf(before) ?? formBefore?.host;
-    for (const host of hosts) {
+    for (const host of hostsOf(formsBefore, formsAfter)) {
       if (host === told) continue;
       const there = (forms: readonly Allocation[]): Allocation | null =>
         forms.find((form) => form.host === host) ?? null;
@@ -528,19 +509,6 @@ export class Cache implements Snapshot {
       default:
     }
   }
-
-  #addUse(held: Held, sign: 1 | -1): void {
-    for (const providerId in held) {
-      const amounts = held[providerId] ?? {};
-      let used = this.#used.get(providerId);
-      if (!used) this.#used.set(providerId, (used = new Map()));
-      for (const resourceClass in amounts) {
-        const sum = (used.get(resourceClass) ?? 0) + sign * (amounts[resourceClass] ?? 0);
-        assert(sum >= 0, () => `use of ${resourceClass} of ${providerId} fell below zero`);
-        used.set(resourceClass, sum);
-      }
-    }
-  }
 }
 
 function isPut(event: StoredEvent): event is Entry {
@@ -588,18 +556,6 @@ function holds(layers: Layers | undefined, ifRevision: number): boolean {
 
 const noConditions: readonly [] = [];
 
-/** The committed and assumed forms of an allocation; it is not known yet which of them becomes final. */
-function formsOf({ kind, committed, assumed }: Layers): readonly Allocation[] {
-  if (kind !== 'allocation') return noForms;
-  const record = committed?.value;
-  const stored = record?.kind === 'allocation' ? [record] : noForms;
-  if (assumed.length === 0) return stored;
-  const [only] = assumed;
-  // Nearly always; and never `push`, which allocates spare capacity.
-  if (assumed.length === 1 && stored === noForms) return only?.value?.kind === 'allocation' ? [only.value] : noForms;
-  return [...stored, ...assumed.flatMap(({ value }) => (value?.kind === 'allocation' ? [value] : noForms))];
-}
-
 /** A claim rewrites the provider's generation: that makes concurrent claims fail, and no decision reads it. */
 function onlyMarked(before: AnyRecord | null, after: AnyRecord | null): boolean {
   return (
@@ -621,66 +577,4 @@ function sameInIndexes(before: AnyRecord | null, after: AnyRecord | null): boole
 
 function hostOf(record: AnyRecord | null): string | undefined {
   return record?.kind === 'allocation' ? record.host : undefined;
-}
-
-function anyOn(forms: readonly Allocation[], on: string): boolean {
-  for (const { host } of forms) if (host === on) return true;
-  return false;
-}
-
-function holdsPorts(forms: readonly Allocation[], on: string): boolean {
-  for (const { host, ports } of forms) if (host === on && ports !== undefined && ports.length > 0) return true;
-  return false;
-}
-
-/** Nearly always one. */
-function hostsOf(before: readonly Allocation[], after: readonly Allocation[]): readonly string[] {
-  const [first] = after.length > 0 ? after : before;
-  if (first && before.length + after.length === 1) return [first.host];
-  const hosts: string[] = [];
-  for (const { host } of before) if (!hosts.includes(host)) hosts.push(host);
-  for (const { host } of after) if (!hosts.includes(host)) hosts.push(host);
-  return hosts;
-}
-
-/** By provider id, then resource class. */
-type Held = Allocation['amounts'];
-const nothingHeld: Held = {};
-const noForms: readonly Allocation[] = [];
-
-/**
- * The most of each class that an allocation may hold, in any of its forms. A claim therefore never counts on a release
- * that is not yet durable, and never overlooks what another control plane committed under a Plan of this process that
- * will fail: the claim's condition on the provider covers neither.
- */
-function mostOf(forms: readonly Allocation[]): Held {
-  const [first] = forms;
-  if (!first) return nothingHeld;
-  if (forms.length === 1 || forms.every(({ amounts }) => amounts === first.amounts)) return first.amounts;
-  const held: Record<string, Record<string, number>> = {};
-  for (const form of forms) {
-    for (const [providerId, amounts] of Object.entries(form.amounts)) {
-      const most = (held[providerId] ??= {});
-      for (const [resourceClass, amount] of Object.entries(amounts))
-        most[resourceClass] = Math.max(most[resourceClass] ?? 0, amount);
-    }
-  }
-  return held;
-}
-
-function sameHeld(a: Held, b: Held): boolean {
-  return a === b || JSON.stringify(a) === JSON.stringify(b);
-}
-
-const nothingUsed: ReadonlyMap<string, number> = new Map();
-
-const volumeAllocations = `${prefixOf('allocation')}${volumeDefinition.idPrefix}_`;
-const isOfVolume = (key: string): boolean => key.startsWith(volumeAllocations);
-
-function indexUnder(index: Map<string, Set<string>>, group: string, key: string, sign: 1 | -1): void {
-  const members = index.get(group);
-  if (sign > 0) {
-    if (members) members.add(key);
-    else index.set(group, new Set([key]));
-  } else if (members?.delete(key) && members.size === 0) index.delete(group);
 }
