@@ -7,7 +7,7 @@ import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Controller } from '../core/controllers/controller.ts';
-import type { DueLine } from '../core/queue/queue.ts';
+import type { DueLine } from '../core/queue/due-lines.ts';
 import type { Cache, StoredEvent } from '../core/state/cache.ts';
 import { decodeRecord } from '../core/state/codec.ts';
 import type { RecordKind } from '../core/state/records.ts';

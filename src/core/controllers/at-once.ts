@@ -4,7 +4,8 @@
 
 import type { Decision } from '../operations/decision.ts';
 import { gateOf, limitsOn } from '../queue/limits.ts';
-import { isWaiting, limitReached, queueOf } from '../queue/queue.ts';
+import { limitReached, queueOf } from '../queue/queue.ts';
+import { isWaiting } from '../queue/waiting.ts';
 import { requestOf } from '../scheduler/request.ts';
 import { schedule } from '../scheduler/schedule.ts';
 import { taskOf } from '../scheduler/take-over.ts';

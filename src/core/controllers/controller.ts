@@ -1,7 +1,7 @@
 // The contract of a controller: it reads one key of the snapshot and returns what should be written. It never learns
 // why it was woken, so the common path and the recovery path are one.
 
-import type { DueLine } from '../queue/queue.ts';
+import type { DueLine } from '../queue/due-lines.ts';
 import type { Context, Policy } from '../state/context.ts';
 import type { Plan } from '../state/plan.ts';
 import type { RecordKind } from '../state/records.ts';

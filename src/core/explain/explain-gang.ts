@@ -11,7 +11,7 @@ import {
   largestFirst,
   placeGang,
 } from '../queue/gangs.ts';
-import { isWaiting } from '../queue/queue.ts';
+import { isWaiting } from '../queue/waiting.ts';
 import { keys } from '../state/keys.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { requestOf } from '../scheduler/request.ts';

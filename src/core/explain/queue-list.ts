@@ -7,7 +7,8 @@ import { conditionOf } from '../state/conditions.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { gangKeyOf, gangsOf } from '../queue/gangs.ts';
-import { queueOf, type Waiting } from '../queue/queue.ts';
+import { queueOf } from '../queue/queue.ts';
+import type { Waiting } from '../queue/waiting.ts';
 import { sharesOf } from '../queue/shares.ts';
 
 export function listQueue(

@@ -9,80 +9,38 @@
 
 import { equalJson } from '../../base/equal-json.ts';
 import { BriefMap } from '../../base/brief-map.ts';
-import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
+import type { Instance } from '../../api/resources/instance.ts';
 import { type Fleet, fleetOf } from '../scheduler/fleet.ts';
 import { hostPlugins, roomPlugins } from '../scheduler/registry.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { engineOf } from '../scheduler/schedule.ts';
 import { taskOf } from '../scheduler/take-over.ts';
-import { prepareRules, type Rules } from '../scheduler/engine/verdicts.ts';
+import { prepareRules } from '../scheduler/engine/verdicts.ts';
 import { vocabularyOf } from '../scheduler/vocabulary.ts';
 import { defaultPolicy, type Policy } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import type { AnyRecord } from '../state/records.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
 import { ByGroup } from './by-group.ts';
+import { type DueLine, DueLines } from './due-lines.ts';
 import { gangKeyOf } from './gangs.ts';
 import { countAsked, describeLimit, type Limit, LimitCounts, type LimitPolicy, limitsOn } from './limits.ts';
-import { compareAcross, compareAges, compareRanks, levelOf, type Rank } from './order.ts';
+import { compareAcross, compareAges, type Rank } from './order.ts';
+import { placingOrder } from './placing-order.ts';
 import { type Shares, sharesOf } from './shares.ts';
 import { SortedList } from './sorted-list.ts';
-
-export interface Waiting {
-  readonly key: string;
-  readonly id: string;
-  readonly createdAtMs: number;
-  /** Since when it waits: its creation, or the failure after which it is placed again. */
-  readonly sinceMs: number;
-  readonly generation: number;
-  readonly labels: Instance['metadata']['labels'];
-  /** The limits that apply to it. */
-  readonly limits: readonly Limit[];
-  /** Its own shape, also for an instance of a gang. */
-  readonly ownShape: string;
-  readonly line: Line;
-}
-
-/** The waiting instances of one project, priority and shape. */
-export interface Line {
-  readonly project: string;
-  readonly priority: number;
-  readonly shape: Shape;
-  readonly all: SortedList<Waiting>;
-  readonly due: SortedList<Waiting>;
-  /** When the last head left. */
-  leftAtMs: number;
-  /** Its place in the order of its project; null while none of its instances is due. */
-  rank: Rank | null;
-}
-
-/** Instances that no rule, groups aside, can tell apart; or a gang, whose members may differ. */
-export interface Shape {
-  readonly key: string;
-  /** For a gang: the request of the first member, with the group terms of all. */
-  request: Request;
-  /** The limits that apply to all of them; for a gang, each member counts on its own. */
-  readonly limits: readonly Limit[];
-  /** The task whose room they take over. */
-  readonly task: string | undefined;
-  /** By priority and project. */
-  readonly lines: Map<string, Line>;
-  /** The gang they belong to, whatever the shapes of its members. */
-  readonly gang: string | undefined;
-  rules: Rules | null;
-  layout: number;
-  /** Why none of them fits anywhere; valid while the fleet's change log is unchanged. */
-  unfit: { readonly logEnd: number; readonly message: string } | null;
-  /** How many more may be tried until room is freed. */
-  triesLeft: number;
-}
-
-/** Due keys in order. */
-export interface DueLine {
-  readonly size: number;
-  add(key: string): void;
-  take(): string | undefined;
-}
+import {
+  allIn,
+  countsTowards,
+  headSinceMs,
+  isSame,
+  isWaiting,
+  limitsOfEach,
+  nextOf,
+  type Shape,
+  shapeKeyOf,
+  type Waiting,
+} from './waiting.ts';
 
 /**
  * When the ranking shows room but the head is refused for its groups, this many other members of the shape are tried.
@@ -98,9 +56,7 @@ export class Queue implements View, DueLine {
   readonly #waiting = new BriefMap<string, Waiting>();
   readonly #shapes = new BriefMap<string, Shape>();
   readonly #shapesByGroup = new ByGroup<Shape>();
-  /** By project: the lines with due instances. */
-  readonly #due = new Map<string, SortedList<Line>>();
-  #dueCount = 0;
+  readonly #due: DueLines;
   #taken: Waiting | undefined;
   #policy: Pick<Policy, 'agingMs'> & LimitPolicy = defaultPolicy;
   #limitCounts: LimitCounts | undefined;
@@ -120,6 +76,7 @@ export class Queue implements View, DueLine {
     this.#fleet = fleetOf(snapshot); // these views see every change before this one
     vocabularyOf(snapshot);
     this.#shares = sharesOf(snapshot);
+    this.#due = new DueLines(this.#shares, this.#policy.agingMs);
     for (const { key, value } of snapshot.list('instance')) {
       this.#countPlaced(value, 1);
       if (isWaiting(value)) this.#enter(key, value);
@@ -139,6 +96,7 @@ export class Queue implements View, DueLine {
   /** The queue for its consumer. */
   dueLine(policy: Pick<Policy, 'agingMs'> & LimitPolicy): DueLine {
     this.#policy = policy;
+    this.#due.agingMs = policy.agingMs;
     for (const known of [...this.#waiting.values()]) {
       const instance = this.#snapshot.get('instance', known.key)?.value;
       if (!instance) continue;
@@ -224,32 +182,20 @@ export class Queue implements View, DueLine {
 
   /** Number of due keys. */
   get size(): number {
-    return this.#dueCount;
+    return this.#due.size;
   }
 
   add(key: string): void {
     const waiting = this.#waiting.get(key);
-    if (!waiting?.line.due.add(waiting)) return;
-    this.#dueCount += 1;
-    if (waiting.line.due.first() === waiting) this.#rank(waiting.line);
+    if (waiting) this.#due.add(waiting);
   }
 
   take(): string | undefined {
     this.#tryNext();
-    let first: Line | undefined;
-    for (const lines of this.#due.values()) {
-      const line = lines.first();
-      if (line && (!first || this.#isBefore(line, first))) first = line;
-    }
-    const waiting = first?.due.first();
+    const waiting = this.#due.first();
     this.#taken = waiting;
-    if (waiting) this.#undue(waiting);
+    if (waiting) this.#due.delete(waiting);
     return waiting?.key;
-  }
-
-  #isBefore(a: Line, b: Line): boolean {
-    if (!a.rank || !b.rank) return false;
-    return compareAcross(a.rank, this.#shares.of(a.project), b.rank, this.#shares.of(b.project)) < 0;
   }
 
   /** The instance just taken could not be placed although there is room for its shape: another may fit. */
@@ -268,38 +214,14 @@ export class Queue implements View, DueLine {
     )
       return;
     shape.triesLeft -= 1;
-    this.add(next.key);
-  }
-
-  #undue(waiting: Waiting): void {
-    const { line } = waiting;
-    const wasFirst = line.due.first() === waiting;
-    if (!line.due.delete(waiting)) return;
-    this.#dueCount -= 1;
-    if (wasFirst) this.#rank(line);
-  }
-
-  /** Inserts the line at its place in the order of its project. */
-  #rank(line: Line): void {
-    let lines = this.#due.get(line.project);
-    if (line.rank) lines?.delete(line);
-    const first = line.due.first();
-    line.rank = first ? { level: this.#levelOf(line), createdAtMs: first.createdAtMs, id: first.id } : null;
-    if (line.rank) {
-      if (!lines) this.#due.set(line.project, (lines = new SortedList<Line>(compareLines)));
-      lines.add(line);
-    } else if (lines?.size === 0) this.#due.delete(line.project);
-  }
-
-  #levelOf(line: Line): number {
-    return levelOf(line.priority, headSinceMs(line), this.#policy.agingMs);
+    this.#due.add(next);
   }
 
   // Updates.
 
   /** The keys worth another try after `change`, which must be the last change. */
   wokenBy(change: RecordChange): Iterable<string> {
-    return change === this.#last ? this.#woken : nobody;
+    return change === this.#last ? this.#woken : nothing;
   }
 
   apply(change: RecordChange): void {
@@ -427,7 +349,7 @@ export class Queue implements View, DueLine {
   #leave(waiting: Waiting, atMs: number): void {
     const { line, key } = waiting;
     const { shape } = line;
-    this.#undue(waiting);
+    this.#due.delete(waiting);
     const wasHead = line.all.first() === waiting;
     line.all.delete(waiting);
     this.#waiting.delete(key);
@@ -439,21 +361,13 @@ export class Queue implements View, DueLine {
       }
     } else if (wasHead) {
       line.leftAtMs = Math.max(line.leftAtMs, atMs);
-      if (line.rank) this.#rank(line);
+      if (line.rank) this.#due.rank(line);
     }
   }
 
   /** The first of each shape that waits for such a neighbour to arrive or leave. */
   #neighbourMoved(before: Instance | null, after: Instance | null): void {
-    for (const shape of this.#shapesByGroup.helpedBy(before, after)) {
-      if (shape.gang !== undefined) {
-        this.#wakeGang(shape.gang);
-        continue;
-      }
-      shape.triesLeft = triesMax;
-      const first = this.#firstOf(shape);
-      if (first) this.#woken.push(first.key);
-    }
+    for (const shape of this.#shapesByGroup.helpedBy(before, after)) this.#wake(shape);
   }
 
   /** Requests include sizes, images, pools and placement groups: instances whose request has changed are due. */
@@ -468,6 +382,14 @@ export class Queue implements View, DueLine {
     }
   }
 
+  /** The first of the shape, or all members of a gang. */
+  #wake(shape: Shape): void {
+    if (shape.gang !== undefined) return this.#wakeGang(shape.gang);
+    shape.triesLeft = triesMax;
+    const first = this.#firstOf(shape);
+    if (first) this.#woken.push(first.key);
+  }
+
   /** All members: each reports that some are missing, and the oldest places the gang when it is complete. */
   #wakeGang(gang: string): void {
     for (const line of this.#shapes.get(`gang ${gang}`)?.lines.values() ?? [])
@@ -477,14 +399,7 @@ export class Queue implements View, DueLine {
   /** The first of each shape under this limit: the first of these in order is placed. */
   #limitEased(word: string): void {
     for (const shape of this.#shapes.values()) {
-      if (!countsTowards(shape, word) || !this.#isOpen(shape)) continue;
-      if (shape.gang !== undefined) {
-        this.#wakeGang(shape.gang);
-        continue;
-      }
-      shape.triesLeft = triesMax;
-      const first = this.#firstOf(shape);
-      if (first) this.#woken.push(first.key);
+      if (countsTowards(shape, word) && this.#isOpen(shape)) this.#wake(shape);
     }
   }
 
@@ -494,14 +409,8 @@ export class Queue implements View, DueLine {
     if (slot === undefined) return;
     for (const { key } of this.#fleet.nominations.on(host)) if (this.#waiting.has(key)) this.#woken.push(key);
     for (const shape of this.#shapes.values()) {
-      if (!this.#mayHelp(shape, host, slot) || !this.#isOpen(shape)) continue; // becomes due when the limit eases
-      if (shape.gang !== undefined) {
-        this.#wakeGang(shape.gang);
-        continue;
-      }
-      shape.triesLeft = triesMax;
-      const first = this.#firstOf(shape);
-      if (first) this.#woken.push(first.key);
+      // A shape that a limit holds back becomes due when the limit eases.
+      if (this.#mayHelp(shape, host, slot) && this.#isOpen(shape)) this.#wake(shape);
     }
   }
 
@@ -554,7 +463,7 @@ export class Queue implements View, DueLine {
     for (const line of shape.lines.values()) {
       const waiting = line.all.first();
       if (!waiting) continue;
-      const rank = { level: this.#levelOf(line), createdAtMs: waiting.createdAtMs, id: waiting.id };
+      const rank = { level: this.#due.levelOf(line), createdAtMs: waiting.createdAtMs, id: waiting.id };
       if (
         !best ||
         compareAcross(rank, this.#shares.of(line.project), best.rank, this.#shares.of(best.waiting.line.project)) < 0
@@ -568,58 +477,12 @@ export class Queue implements View, DueLine {
 
   /** All waiting instances in the order in which they would be placed. */
   inOrder(nowMs: number): Waiting[] {
-    const byProject = new Map<string, { readonly waiting: Waiting; readonly rank: Rank }[]>();
-    for (const shape of this.#shapes.values()) {
-      for (const line of shape.lines.values()) {
-        let ranked = byProject.get(line.project);
-        if (!ranked) byProject.set(line.project, (ranked = []));
-        const head = line.all.first();
-        for (const waiting of line.all) {
-          // Only the head of a line ages.
-          const level = waiting === head ? this.#levelOf(line) : levelOf(line.priority, nowMs, this.#policy.agingMs);
-          ranked.push({ waiting, rank: { level, createdAtMs: waiting.createdAtMs, id: waiting.id } });
-        }
-      }
-    }
-    return merged(byProject, this.#shares);
+    const { agingMs } = this.#policy;
+    return placingOrder(this.#shapes.values(), { shares: this.#shares, agingMs, nowMs });
   }
 }
 
-/**
- * Merges the projects' lines, each in its own order; among projects in the order of `take`, counting each placement at
- * once.
- */
-function merged(
-  byProject: ReadonlyMap<string, { readonly waiting: Waiting; readonly rank: Rank }[]>,
-  shares: Shares,
-): Waiting[] {
-  const standing = [...byProject].map(([project, ranked]) => ({
-    project,
-    ranked: ranked.sort((a, b) => compareRanks(a.rank, b.rank)),
-    at: 0,
-    more: new Map<string, number>(),
-    share: shares.of(project),
-  }));
-  const order: Waiting[] = [];
-  for (;;) {
-    let best: (typeof standing)[number] | undefined;
-    for (const each of standing) {
-      const mine = each.ranked[each.at]?.rank;
-      const leading = best?.ranked[best.at]?.rank;
-      if (mine && (!best || !leading || compareAcross(mine, each.share, leading, best.share) < 0)) best = each;
-    }
-    const waiting = best?.ranked[best.at]?.waiting;
-    if (!best || !waiting) return order;
-    order.push(waiting);
-    best.at += 1;
-    const { amounts } = waiting.line.shape.request;
-    for (const resourceClass in amounts)
-      best.more.set(resourceClass, (best.more.get(resourceClass) ?? 0) + (amounts[resourceClass] ?? 0));
-    best.share = shares.with(best.project, Object.fromEntries(best.more));
-  }
-}
-
-const nobody: readonly string[] = [];
+const nothing: readonly string[] = [];
 const noLimits: readonly Limit[] = [];
 
 function ownerOf(record: AnyRecord | null): string | undefined {
@@ -635,58 +498,6 @@ export function limitReached(
   const queue = queueOf(snapshot);
   const limit = limits.find((each) => queue.taken(each) + count > each.max);
   return limit && { reason: limit.reason, message: describeLimit(limit, queue.taken(limit), count) };
-}
-
-export function isWaiting({ metadata, spec, status }: Instance): boolean {
-  return status.phase === 'Pending' && metadata.deletionRequestedAtMs === undefined && isToBeOn(spec);
-}
-
-function shapeKeyOf(
-  { shapeKey, groups, belonging }: Request,
-  { task, limits }: Pick<Shape, 'task' | 'limits'>,
-): string {
-  const more = groups.length + limits.length === 0 ? '' : JSON.stringify([groups, limits]);
-  return task === undefined ? `${shapeKey}${more}` : `${belonging.project}/${task} ${shapeKey}${more}`;
-}
-
-function* allIn({ lines }: Shape): Iterable<Waiting> {
-  for (const line of lines.values()) yield* line.all;
-}
-
-function* limitsOfEach(gang: Shape): Iterable<readonly Limit[]> {
-  for (const { limits } of allIn(gang)) yield limits;
-}
-
-function countsTowards(shape: Shape, word: string): boolean {
-  const has = (limits: readonly Limit[]): boolean => limits.some((limit) => limit.word === word);
-  if (shape.gang === undefined) return has(shape.limits);
-  for (const limits of limitsOfEach(shape)) if (has(limits)) return true;
-  return false;
-}
-
-/** Whether nothing has changed that the queue or a rule reads. */
-function isSame(known: Waiting, { metadata: { id, generation, labels } }: Instance): boolean {
-  return known.id === id && known.generation === generation && equalJson(known.labels, labels);
-}
-
-function headSinceMs({ all, leftAtMs }: Line): number {
-  return Math.max(all.first()?.sinceMs ?? 0, leftAtMs);
-}
-
-function compareLines(a: Line, b: Line): number {
-  return a.rank && b.rank ? compareRanks(a.rank, b.rank) : 0;
-}
-
-/** The one after `taken` in its line; else the head of the next line. */
-function nextOf(shape: Shape, taken: Waiting): Waiting | undefined {
-  const behind = taken.line.all.after(taken);
-  if (behind) return behind;
-  let passed = false;
-  for (const line of shape.lines.values()) {
-    if (passed) return line.all.first();
-    passed = line === taken.line;
-  }
-  return undefined;
 }
 
 function sameOffer(before: AnyRecord | null, after: AnyRecord): boolean {
