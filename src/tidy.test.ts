@@ -85,7 +85,7 @@ const withoutCaller = /\bdecide(All)?AndCommit\b|\bcommitter\.(submit|enqueue)\b
 /** `decideFor` itself; reports of agents; tickets and times of use, which no caller asks for. */
 const mayDecideWithoutCaller = new Set([
   'server/http/on-behalf.ts',
-  'server/http/routes/agent-routes.ts',
+  'server/http/routes/hosts/agent-routes.ts',
   'server/http/guest-access.ts',
   'server/http/identity/token-uses.ts',
 ]);

@@ -36,7 +36,7 @@ import {
 } from './checked-config.ts';
 import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
-import { AgentLinks } from './http/agent-link.ts';
+import { AgentLinks } from './http/agent-link/agent-link.ts';
 import { connectionLimits, Connections } from './http/connections/connections.ts';
 import { guestAccess } from './http/guest-access.ts';
 import { checkListen, type HttpParts, type HttpServer, serveHttp, type TlsIdentity } from './http/serve.ts';

@@ -13,7 +13,7 @@ import { testAgentId } from '../core/testing.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
 import type { AuditSettings } from './audit/audit.ts';
-import { AgentLinks } from './http/agent-link.ts';
+import { AgentLinks } from './http/agent-link/agent-link.ts';
 import type { LocalCaller } from './http/identity/local-caller.ts';
 import { digestOf } from './http/identity/authenticate.ts';
 import { createAuthentication } from './http/identity/authentication.ts';

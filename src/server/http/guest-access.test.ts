@@ -3,7 +3,7 @@ import { accessSubprotocol } from '../../api/access-protocol.ts';
 import { silentLogger } from '../../base/log.ts';
 import { systemClock } from '../../base/system.ts';
 import { startTestServer } from '../testing.ts';
-import { AgentLinks } from './agent-link.ts';
+import { AgentLinks } from './agent-link/agent-link.ts';
 import { guestAccess } from './guest-access.ts';
 
 it('tells nobody without a token or a ticket which instances there are', async () => {

@@ -15,7 +15,7 @@ import { type Decider, decideAndCommit } from '../decide.ts';
 import { auditedRoutes, verbOfWay } from '../audit/audited-routes.ts';
 import { type AuditParts, type AuditSubject, openTrail } from '../audit/trail.ts';
 import type { Caller } from './caller.ts';
-import type { HostLinks } from './host-links.ts';
+import type { HostLinks } from './agent-link/host-links.ts';
 import { bind } from './routes/bind.ts';
 import { findOne } from './routes/resource-routes.ts';
 import { keys } from '../../core/state/keys.ts';

@@ -10,7 +10,7 @@ export const forgetfulTables: readonly Planted[] = [
   table('domains', 'core/scheduler/neighbours/domains.ts', 'const keptMax = 128;', 'const keptMax = 2;'),
   table('held-of-one', 'core/state/held-of-one.ts', 'const rememberedMax = 100_000;', 'const rememberedMax = 3;'),
   table('share-parts', 'core/state/share-parts.ts', 'const rememberedMax = 20_000;', 'const rememberedMax = 5;'),
-  table('watch-lines', 'server/http/watch-lines.ts', 'const sharedMax = 256;', 'const sharedMax = 2;'),
+  table('watch-lines', 'server/http/watch/watch-lines.ts', 'const sharedMax = 256;', 'const sharedMax = 2;'),
 ];
 
 function table(name: string, file: string, find: string, replace: string): Planted {

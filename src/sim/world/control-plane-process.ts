@@ -13,7 +13,7 @@ import type { Policy } from '../../core/state/context.ts';
 import { defaultRunLimits, RunFiles } from '../../server/runs/run-files.ts';
 import type { RunStorage } from '../../server/runs/run-storage.ts';
 import { type Server, type ServerParts, startControlPlane } from '../../server/server.ts';
-import type { HostLinks } from '../../server/http/host-links.ts';
+import type { HostLinks } from '../../server/http/agent-link/host-links.ts';
 import { PlacementApp } from '../../server/placement/app.ts';
 import type { Store } from '../../store/store.ts';
 import type { Cached, ServerLife } from '../checkers/checker.ts';

@@ -9,7 +9,7 @@ import type { Principal } from '../../../core/access/principal.ts';
 import { isRecord } from '../../../base/is-record.ts';
 import { admit, toApiError } from '../exchange.ts';
 import { type GuestAccess, guestAccess } from '../guest-access.ts';
-import type { HostLinks } from '../host-links.ts';
+import type { HostLinks } from '../agent-link/host-links.ts';
 import { type Answer, Query, type Route } from '../route.ts';
 import { type Ask, asksOf } from './test-asks.ts';
 import { type Column, columns, principalOf, type Scene, secretOf, sides, startScene } from './test-scene.ts';

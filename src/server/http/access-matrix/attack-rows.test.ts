@@ -29,7 +29,7 @@ const files = {
   joining: 'server/tls/joining.real.test.ts',
   certificates: 'server/tls/certificates.test.ts',
   renewal: 'agent/enrolment/host-credentials.test.ts',
-  link: 'server/http/agent-link-attacks.test.ts',
+  link: 'server/http/agent-link/agent-link-attacks.test.ts',
   images: 'agent/images/fetch/http-get.test.ts',
   disks: 'agent/images/create-image-cache.real.test.ts',
   fullDisk: 'server/audit/full-disk.real.test.ts',

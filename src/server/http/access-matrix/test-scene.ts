@@ -35,7 +35,7 @@ import { Outside } from '../../outside.ts';
 import { defaultRunLimits, RunFiles } from '../../runs/run-files.ts';
 import { startControlPlane } from '../../server.ts';
 import { minting } from '../identity/mint-token.ts';
-import type { HostLinks } from '../host-links.ts';
+import type { HostLinks } from '../agent-link/host-links.ts';
 
 export type Side = 'ours' | 'theirs';
 export const sides = ['ours', 'theirs'] as const satisfies readonly Side[];

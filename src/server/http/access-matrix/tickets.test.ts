@@ -7,7 +7,7 @@ import { keyOf, keys } from '../../../core/state/keys.ts';
 import type { AnyRecord } from '../../../core/state/records.ts';
 import { Query } from '../route.ts';
 import { type GuestAccess, guestAccess } from '../guest-access.ts';
-import type { HostLinks } from '../host-links.ts';
+import type { HostLinks } from '../agent-link/host-links.ts';
 import { toApiError } from '../exchange.ts';
 import { principalOf, recordAt, type Scene, startScene } from './test-scene.ts';
 

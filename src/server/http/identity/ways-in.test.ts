@@ -12,7 +12,7 @@ import { encodeRecord } from '../../../core/state/codec.ts';
 import { decideAndCommit } from '../../decide.ts';
 import { startTestServer, testStore } from '../../testing.ts';
 import { type GuestAccess, guestAccess } from '../guest-access.ts';
-import type { HostLinks } from '../host-links.ts';
+import type { HostLinks } from '../agent-link/host-links.ts';
 import { Query } from '../route.ts';
 import { LiveSessions } from './live-sessions.ts';
 

@@ -8,7 +8,7 @@ import { explainInSteps } from '../../../core/explain/explain.ts';
 import type { Decider } from '../../decide.ts';
 import { inSlices } from '../../in-slices.ts';
 import { bind } from './bind.ts';
-import type { HostLinks } from '../host-links.ts';
+import type { HostLinks } from '../agent-link/host-links.ts';
 import { explanationSeenBy } from './visible.ts';
 import { findOne } from './resource-routes.ts';
 import type { Route } from '../route.ts';

@@ -38,8 +38,8 @@ import { newestRevision } from '../newest-revision.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
 import { bind, type QueryOf } from './bind.ts';
 import { type Answer, type Query, type Route, type RouteRequest, Written } from '../route.ts';
-import type { Topic, WatchFeed } from '../watch-feed.ts';
-import { watchLines, watchTexts } from '../watch-lines.ts';
+import type { Topic, WatchFeed } from '../watch/watch-feed.ts';
+import { watchLines, watchTexts } from '../watch/watch-lines.ts';
 
 export interface ResourceParts {
   readonly decider: Decider;

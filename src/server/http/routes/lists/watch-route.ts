@@ -9,7 +9,7 @@ import { kindOfKey } from '../../../../core/state/keys.ts';
 import type { Snapshot } from '../../../../core/state/snapshot.ts';
 import type { Source } from '../../connections/sink.ts';
 import type { Route } from '../../route.ts';
-import { linesIn, watchTexts } from '../../watch-lines.ts';
+import { linesIn, watchTexts } from '../../watch/watch-lines.ts';
 import { bind } from '../bind.ts';
 import { assertInStore, type ResourceParts } from '../resource-routes.ts';
 import { type KnownKeys, seesAll, visibleKeys, visibleTo } from '../visible.ts';

@@ -8,7 +8,7 @@ import { agentRoutes as routes } from '../../../../api/routes/agent.ts';
 import { openMigration } from '../../../../core/migrations/migration-state.ts';
 import { hostInSession } from '../../../../core/operations/host.ts';
 import type { Decider } from '../../../decide.ts';
-import type { HostLinks } from '../../host-links.ts';
+import type { HostLinks } from '../../agent-link/host-links.ts';
 import type { Route } from '../../route.ts';
 import { bind } from '../bind.ts';
 

@@ -1,22 +1,22 @@
 // Routes for the files of images: users upload them piece by piece, agents fetch them. The image itself is made or changed when its
 // file is whole and has passed the gate, never before.
 
-import { ApiError } from '../../../api/errors.ts';
-import { parse } from '../../../api/parse.ts';
-import { type Image, ImageSpec } from '../../../api/resources/image.ts';
-import { DottedName } from '../../../api/resources/metadata.ts';
-import { agentRoutes } from '../../../api/routes/agent.ts';
-import { imageRoutes } from '../../../api/routes/images.ts';
-import { createPlainResource, replacePlainResource } from '../../../core/operations/plain-resource.ts';
-import { keys } from '../../../core/state/keys.ts';
-import type { Decider } from '../../decide.ts';
-import type { Caller } from '../caller.ts';
-import { decideFor, permitted } from '../on-behalf.ts';
-import type { ImageContent } from '../../images/image-content.ts';
-import { bind } from './bind.ts';
-import { assertNotRemoved } from '../../../core/operations/host.ts';
-import { bytesOf } from './bytes-of.ts';
-import type { Route, RouteRequest } from '../route.ts';
+import { ApiError } from '../../../../api/errors.ts';
+import { parse } from '../../../../api/parse.ts';
+import { type Image, ImageSpec } from '../../../../api/resources/image.ts';
+import { DottedName } from '../../../../api/resources/metadata.ts';
+import { agentRoutes } from '../../../../api/routes/agent.ts';
+import { imageRoutes } from '../../../../api/routes/images.ts';
+import { createPlainResource, replacePlainResource } from '../../../../core/operations/plain-resource.ts';
+import { keys } from '../../../../core/state/keys.ts';
+import type { Decider } from '../../../decide.ts';
+import type { Caller } from '../../caller.ts';
+import { decideFor, permitted } from '../../on-behalf.ts';
+import type { ImageContent } from '../../../images/image-content.ts';
+import { bind } from '../bind.ts';
+import { assertNotRemoved } from '../../../../core/operations/host.ts';
+import { bytesOf } from '../bytes-of.ts';
+import type { Route, RouteRequest } from '../../route.ts';
 
 const sourcePrefix = 'berth://sha256/';
 

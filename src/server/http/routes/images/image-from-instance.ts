@@ -1,21 +1,21 @@
 // The route that makes an image of an instance's disk: its host copies the disk, this control plane fetches the copy, and it passes the gate
 // like any other image. The instance is only read.
 
-import { ApiError } from '../../../api/errors.ts';
-import { parse } from '../../../api/parse.ts';
-import type { ImageSpec } from '../../../api/resources/image.ts';
-import { DottedName } from '../../../api/resources/metadata.ts';
-import { imageRoutes } from '../../../api/routes/images.ts';
-import { sleep } from '../../../base/clock.ts';
-import { assertMayOn } from '../../../core/access/may.ts';
-import { keys } from '../../../core/state/keys.ts';
-import type { Decider } from '../../decide.ts';
-import type { ImageContent } from '../../images/image-content.ts';
-import type { HostLinks } from '../host-links.ts';
-import { bind } from './bind.ts';
+import { ApiError } from '../../../../api/errors.ts';
+import { parse } from '../../../../api/parse.ts';
+import type { ImageSpec } from '../../../../api/resources/image.ts';
+import { DottedName } from '../../../../api/resources/metadata.ts';
+import { imageRoutes } from '../../../../api/routes/images.ts';
+import { sleep } from '../../../../base/clock.ts';
+import { assertMayOn } from '../../../../core/access/may.ts';
+import { keys } from '../../../../core/state/keys.ts';
+import type { Decider } from '../../../decide.ts';
+import type { ImageContent } from '../../../images/image-content.ts';
+import type { HostLinks } from '../../agent-link/host-links.ts';
+import { bind } from '../bind.ts';
 import { putImage } from './image-content-routes.ts';
-import { findOne } from './resource-routes.ts';
-import type { Route } from '../route.ts';
+import { findOne } from '../resource-routes.ts';
+import type { Route } from '../../route.ts';
 
 /** A copy takes minutes; who waits hears something before any program in between gives up. */
 const signOfLifeMs = 20_000;

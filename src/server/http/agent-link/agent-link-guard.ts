@@ -2,8 +2,8 @@
 // agent does ends the line, and a line on which nothing comes back ends too.
 
 import type { ClientHttp2Session } from 'node:http2';
-import type { Clock, Timer } from '../../base/clock.ts';
-import { Rates } from '../limits/rates.ts';
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { Rates } from '../../limits/rates.ts';
 
 /** An agent pings every ten seconds. */
 const pingRate = { perSecond: 1, burst: 20 };

@@ -1,17 +1,17 @@
 // The lines of a watch: what changed, as JSON text. A change whose text is of the present form is copied as it is stored, not read. It
 // never tells what is not durable.
 
-import type { Buggify } from '../../base/buggify.ts';
-import type { AnyResource } from '../../api/resources/index.ts';
-import { decodeRecord } from '../../core/state/codec.ts';
-import { kindOfKey } from '../../core/state/keys.ts';
-import type { WatchEvent } from '../../store/store.ts';
-import { JsonWriter } from './json-writer.ts';
-import { isResource, present } from './routes/present.ts';
-import type { KnownKeys, Seen } from './routes/visible.ts';
-import { withoutSecrets } from './routes/without-secrets.ts';
-import { mayHoldSecrets } from '../sealing/may-hold-secrets.ts';
-import { pulled, type Sink, type Source } from './connections/sink.ts';
+import type { Buggify } from '../../../base/buggify.ts';
+import type { AnyResource } from '../../../api/resources/index.ts';
+import { decodeRecord } from '../../../core/state/codec.ts';
+import { kindOfKey } from '../../../core/state/keys.ts';
+import type { WatchEvent } from '../../../store/store.ts';
+import { JsonWriter } from '../json-writer.ts';
+import { isResource, present } from '../routes/present.ts';
+import type { KnownKeys, Seen } from '../routes/visible.ts';
+import { withoutSecrets } from '../routes/without-secrets.ts';
+import { mayHoldSecrets } from '../../sealing/may-hold-secrets.ts';
+import { pulled, type Sink, type Source } from '../connections/sink.ts';
 import type { News, Topic, WatchFeed } from './watch-feed.ts';
 
 export interface WatchInput {

@@ -1,17 +1,17 @@
 // JobRequests over HTTP, with the same answer as over a broker; and the broker's dead letters.
 
 import { createHash } from 'node:crypto';
-import { ApiError } from '../../../api/errors.ts';
-import { deadLetterRoutes, jobRequestRoutes as routes } from '../../../api/routes/job-requests.ts';
-import { acceptJobRequest, readJobRequest } from '../../../core/operations/jobs/job-request.ts';
-import { assertMay } from '../../../core/access/may.ts';
-import { type Decider, forProject } from '../../decide.ts';
-import { decideFor, permitted } from '../on-behalf.ts';
-import { visibleTo } from './visible.ts';
-import type { DeadLetterQueue, Outside } from '../../outside.ts';
-import { bind } from './bind.ts';
-import { present } from './present.ts';
-import type { Route } from '../route.ts';
+import { ApiError } from '../../../../api/errors.ts';
+import { deadLetterRoutes, jobRequestRoutes as routes } from '../../../../api/routes/job-requests.ts';
+import { acceptJobRequest, readJobRequest } from '../../../../core/operations/jobs/job-request.ts';
+import { assertMay } from '../../../../core/access/may.ts';
+import { type Decider, forProject } from '../../../decide.ts';
+import { decideFor, permitted } from '../../on-behalf.ts';
+import { visibleTo } from '../visible.ts';
+import type { DeadLetterQueue, Outside } from '../../../outside.ts';
+import { bind } from '../bind.ts';
+import { present } from '../present.ts';
+import type { Route } from '../../route.ts';
 
 export function jobRequestRoutes({
   decider,

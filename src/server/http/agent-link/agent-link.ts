@@ -9,9 +9,9 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http2';
 import type { Duplex } from 'node:stream';
-import { type Clock, sleep } from '../../base/clock.ts';
-import { describeError, type Logger } from '../../base/log.ts';
-import { ApiError, isErrorCode } from '../../api/errors.ts';
+import { type Clock, sleep } from '../../../base/clock.ts';
+import { describeError, type Logger } from '../../../base/log.ts';
+import { ApiError, isErrorCode } from '../../../api/errors.ts';
 import { keepAlive, UnlikeAnAgent } from './agent-link-guard.ts';
 import type { HostAnswer, HostLinks } from './host-links.ts';
 

@@ -1,12 +1,12 @@
 // The backup as a stream, for operators: it holds every secret there is.
 
-import type { Clock } from '../../../base/clock.ts';
-import { ApiError } from '../../../api/errors.ts';
-import { storeRoutes } from '../../../api/routes/store.ts';
-import { type Store, StoreError } from '../../../store/store.ts';
-import { writeBackup } from '../../storage/backup.ts';
-import { bind } from './bind.ts';
-import type { Route } from '../route.ts';
+import type { Clock } from '../../../../base/clock.ts';
+import { ApiError } from '../../../../api/errors.ts';
+import { storeRoutes } from '../../../../api/routes/store.ts';
+import { type Store, StoreError } from '../../../../store/store.ts';
+import { writeBackup } from '../../../storage/backup.ts';
+import { bind } from '../bind.ts';
+import type { Route } from '../../route.ts';
 
 export function backupRoute({ store, clock, version }: { store: Store; clock: Clock; version: string }): Route {
   return bind(storeRoutes.backup, () => ({

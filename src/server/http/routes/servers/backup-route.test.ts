@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '../../../base/system.ts';
-import { encodeRecord } from '../../../core/state/codec.ts';
-import { keys } from '../../../core/state/keys.ts';
-import type { Cluster } from '../../../core/state/records.ts';
-import { createMemoryStore } from '../../../store/memory/memory-store.ts';
+import { systemClock } from '../../../../base/system.ts';
+import { encodeRecord } from '../../../../core/state/codec.ts';
+import { keys } from '../../../../core/state/keys.ts';
+import type { Cluster } from '../../../../core/state/records.ts';
+import { createMemoryStore } from '../../../../store/memory/memory-store.ts';
 import { backupRoute } from './backup-route.ts';
 
 const open: Cluster = {

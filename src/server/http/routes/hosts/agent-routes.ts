@@ -1,20 +1,20 @@
 // Routes that only hosts' agents call. A token of one host opens only the routes of that host.
 
-import { ApiError } from '../../../api/errors.ts';
-import { parse } from '../../../api/parse.ts';
-import { Name } from '../../../api/resources/metadata.ts';
-import { agentRoutes as routes } from '../../../api/routes/agent.ts';
-import type { Principal } from '../../../core/access/principal.ts';
-import { assertNotRemoved, heartbeat, registerHost, sessionOf } from '../../../core/operations/host.ts';
-import { applyReport } from '../../../core/operations/report.ts';
-import { applyVolumeReport } from '../../../core/operations/volumes/volume-report.ts';
-import { keys } from '../../../core/state/keys.ts';
-import type { GuestUsages } from '../../metrics/guest-usages.ts';
-import type { Assignments } from '../../assignments.ts';
-import { contextOf, decideAndCommit, type Decider } from '../../decide.ts';
-import { CertificateUses } from '../../tls/certificate-uses.ts';
-import { bind } from './bind.ts';
-import type { Route } from '../route.ts';
+import { ApiError } from '../../../../api/errors.ts';
+import { parse } from '../../../../api/parse.ts';
+import { Name } from '../../../../api/resources/metadata.ts';
+import { agentRoutes as routes } from '../../../../api/routes/agent.ts';
+import type { Principal } from '../../../../core/access/principal.ts';
+import { assertNotRemoved, heartbeat, registerHost, sessionOf } from '../../../../core/operations/host.ts';
+import { applyReport } from '../../../../core/operations/report.ts';
+import { applyVolumeReport } from '../../../../core/operations/volumes/volume-report.ts';
+import { keys } from '../../../../core/state/keys.ts';
+import type { GuestUsages } from '../../../metrics/guest-usages.ts';
+import type { Assignments } from '../../../assignments.ts';
+import { contextOf, decideAndCommit, type Decider } from '../../../decide.ts';
+import { CertificateUses } from '../../../tls/certificate-uses.ts';
+import { bind } from '../bind.ts';
+import type { Route } from '../../route.ts';
 
 export interface AgentParts {
   readonly usages: GuestUsages;

@@ -5,10 +5,10 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { silentLogger } from '../../../base/log.ts';
-import { systemClock, systemFetch } from '../../../base/system.ts';
-import { createImageContent, type ImageContentOptions } from '../../images/image-content.ts';
-import { startTestServer } from '../../testing.ts';
+import { silentLogger } from '../../../../base/log.ts';
+import { systemClock, systemFetch } from '../../../../base/system.ts';
+import { createImageContent, type ImageContentOptions } from '../../../images/image-content.ts';
+import { startTestServer } from '../../../testing.ts';
 
 let directory = '';
 let server: Awaited<ReturnType<typeof startTestServer>>;

@@ -1,11 +1,11 @@
 // `/v1/master-keys`: which master keys the store needs, for a rotation. It never shows a key.
 
-import type { MasterKeyStatus } from '../../../api/routes/master-keys.ts';
-import { storeRoutes } from '../../../api/routes/store.ts';
-import type { Snapshot } from '../../../core/state/snapshot.ts';
-import type { Sealing } from '../../sealing/open-sealing.ts';
-import { bind } from './bind.ts';
-import type { Route } from '../route.ts';
+import type { MasterKeyStatus } from '../../../../api/routes/master-keys.ts';
+import { storeRoutes } from '../../../../api/routes/store.ts';
+import type { Snapshot } from '../../../../core/state/snapshot.ts';
+import type { Sealing } from '../../../sealing/open-sealing.ts';
+import { bind } from '../bind.ts';
+import type { Route } from '../../route.ts';
 
 export function masterKeysRoute(snapshot: Snapshot, sealing: Sealing | undefined): Route {
   return bind(storeRoutes.masterKeys, () => ({ status: 200, json: statusOf(snapshot, sealing) }));

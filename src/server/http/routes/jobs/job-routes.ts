@@ -1,18 +1,18 @@
 // Cancel and retry of jobs.
 
-import type { Verb } from '../../../api/access.ts';
-import { ApiError } from '../../../api/errors.ts';
-import type { AnyResource } from '../../../api/resources/index.ts';
-import { jobRoutes as routes } from '../../../api/routes/jobs.ts';
-import { cancelJob, retryJob } from '../../../core/operations/jobs/job.ts';
-import { assertMayOn } from '../../../core/access/may.ts';
-import { type Decider, forProject } from '../../decide.ts';
-import { decideFor, permitted } from '../on-behalf.ts';
-import { visibleTo } from './visible.ts';
-import { bind } from './bind.ts';
-import { present } from './present.ts';
-import type { Route, RouteRequest } from '../route.ts';
-import { findOne } from './resource-routes.ts';
+import type { Verb } from '../../../../api/access.ts';
+import { ApiError } from '../../../../api/errors.ts';
+import type { AnyResource } from '../../../../api/resources/index.ts';
+import { jobRoutes as routes } from '../../../../api/routes/jobs.ts';
+import { cancelJob, retryJob } from '../../../../core/operations/jobs/job.ts';
+import { assertMayOn } from '../../../../core/access/may.ts';
+import { type Decider, forProject } from '../../../decide.ts';
+import { decideFor, permitted } from '../../on-behalf.ts';
+import { visibleTo } from '../visible.ts';
+import { bind } from '../bind.ts';
+import { present } from '../present.ts';
+import type { Route, RouteRequest } from '../../route.ts';
+import { findOne } from '../resource-routes.ts';
 
 export function jobRoutes(decider: Decider): Route[] {
   const { cache } = decider;

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http2';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { silentLogger } from '../../base/log.ts';
-import { createManualClock, type ManualClock } from '../../base/manual-clock.ts';
+import { silentLogger } from '../../../base/log.ts';
+import { createManualClock, type ManualClock } from '../../../base/manual-clock.ts';
 import { AgentLinks } from './agent-link.ts';
 
 describe('the lines of agents', () => {

@@ -5,8 +5,8 @@ import { once } from 'node:events';
 import { createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { silentLogger } from '../../base/log.ts';
-import { createManualClock, type ManualClock } from '../../base/manual-clock.ts';
+import { silentLogger } from '../../../base/log.ts';
+import { createManualClock, type ManualClock } from '../../../base/manual-clock.ts';
 import { AgentLinks } from './agent-link.ts';
 
 const types = {

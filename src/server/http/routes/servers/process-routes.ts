@@ -1,15 +1,15 @@
 // Routes about the process itself: alive, ready, version, and the API's own description.
 
-import { ApiError } from '../../../api/errors.ts';
-import { openApiDocument } from '../../../api/openapi.ts';
-import { processRoutes as routes } from '../../../api/routes/process.ts';
-import { rightsOf } from '../../../core/access/rights-of.ts';
-import type { Snapshot } from '../../../core/state/snapshot.ts';
-import type { Metrics } from '../../metrics/metrics.ts';
-import type { Outside } from '../../outside.ts';
-import { bind } from './bind.ts';
-import type { Caller } from '../caller.ts';
-import { type Route, Written } from '../route.ts';
+import { ApiError } from '../../../../api/errors.ts';
+import { openApiDocument } from '../../../../api/openapi.ts';
+import { processRoutes as routes } from '../../../../api/routes/process.ts';
+import { rightsOf } from '../../../../core/access/rights-of.ts';
+import type { Snapshot } from '../../../../core/state/snapshot.ts';
+import type { Metrics } from '../../../metrics/metrics.ts';
+import type { Outside } from '../../../outside.ts';
+import { bind } from '../bind.ts';
+import type { Caller } from '../../caller.ts';
+import { type Route, Written } from '../../route.ts';
 
 interface ProcessParts {
   /** Undefined: it is. */

@@ -4,14 +4,14 @@
 //   behind ── reads the history ──▶ level with the feed ── gets what comes ──▶ too much waits ──┐
 //     ▲─────────────────────────────────────────────────────────────────────────────────────────┘
 
-import type { Clock, Timer } from '../../base/clock.ts';
-import { describeError, type Logger } from '../../base/log.ts';
-import { ApiError } from '../../api/errors.ts';
-import type { Kind } from '../../api/resources/index.ts';
-import { decodeRecord } from '../../core/state/codec.ts';
-import { keys, prefixOf } from '../../core/state/keys.ts';
-import { Compacted, type Revision, type Store, StoreError, type WatchEvent } from '../../store/store.ts';
-import type { Sink } from './connections/sink.ts';
+import type { Clock, Timer } from '../../../base/clock.ts';
+import { describeError, type Logger } from '../../../base/log.ts';
+import { ApiError } from '../../../api/errors.ts';
+import type { Kind } from '../../../api/resources/index.ts';
+import { decodeRecord } from '../../../core/state/codec.ts';
+import { keys, prefixOf } from '../../../core/state/keys.ts';
+import { Compacted, type Revision, type Store, StoreError, type WatchEvent } from '../../../store/store.ts';
+import type { Sink } from '../connections/sink.ts';
 
 /** What a watcher may want: a kind of resource, perhaps of one project only. */
 export interface Topic {

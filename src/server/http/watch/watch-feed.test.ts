@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
-import { silentLogger } from '../../base/log.ts';
-import { createManualClock } from '../../base/manual-clock.ts';
-import { system } from '../../base/system.ts';
-import { encodeRecord } from '../../core/state/codec.ts';
-import { keys } from '../../core/state/keys.ts';
-import type { Cluster } from '../../core/state/records.ts';
-import { createMemoryStore } from '../../store/memory/memory-store.ts';
-import { StoreError } from '../../store/store.ts';
-import { pulled } from './connections/sink.ts';
+import { silentLogger } from '../../../base/log.ts';
+import { createManualClock } from '../../../base/manual-clock.ts';
+import { system } from '../../../base/system.ts';
+import { encodeRecord } from '../../../core/state/codec.ts';
+import { keys } from '../../../core/state/keys.ts';
+import type { Cluster } from '../../../core/state/records.ts';
+import { createMemoryStore } from '../../../store/memory/memory-store.ts';
+import { StoreError } from '../../../store/store.ts';
+import { pulled } from '../connections/sink.ts';
 import { type News, type Topic, WatchFeed } from './watch-feed.ts';
 
 function rig() {

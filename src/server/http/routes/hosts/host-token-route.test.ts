@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createUserClient } from '../../../api/client/user-client.ts';
-import { systemFetch } from '../../../base/system.ts';
-import { startTestServer, testRegistration } from '../../testing.ts';
+import { createUserClient } from '../../../../api/client/user-client.ts';
+import { systemFetch } from '../../../../base/system.ts';
+import { startTestServer, testRegistration } from '../../../testing.ts';
 
 let server: Awaited<ReturnType<typeof startTestServer>>;
 beforeAll(async () => (server = await startTestServer()));

@@ -1,23 +1,23 @@
 // Routes of what runs produce: agents append to the log and the artifacts of a run, users read those of a job.
 
-import { ApiError } from '../../../api/errors.ts';
-import { parse } from '../../../api/parse.ts';
-import { isFinal, type Job, type JobAttempt } from '../../../api/resources/job.ts';
-import { jobRoutes, runPart, runRoutes } from '../../../api/routes/jobs.ts';
-import { assertMayOn } from '../../../core/access/may.ts';
-import { about } from '../../../core/access/question.ts';
-import { hostInSession } from '../../../core/operations/host.ts';
-import { jobLabel } from '../../../core/operations/jobs/attempt.ts';
-import { jobsOf } from '../../../core/state/jobs.ts';
-import { keys } from '../../../core/state/keys.ts';
-import type { Snapshot } from '../../../core/state/snapshot.ts';
-import type { Decider } from '../../decide.ts';
-import { JobLog } from '../../runs/job-log.ts';
-import type { RunFiles } from '../../runs/run-files.ts';
-import type { Route } from '../route.ts';
-import { bind } from './bind.ts';
-import { bytesOf } from './bytes-of.ts';
-import { findOne } from './resource-routes.ts';
+import { ApiError } from '../../../../api/errors.ts';
+import { parse } from '../../../../api/parse.ts';
+import { isFinal, type Job, type JobAttempt } from '../../../../api/resources/job.ts';
+import { jobRoutes, runPart, runRoutes } from '../../../../api/routes/jobs.ts';
+import { assertMayOn } from '../../../../core/access/may.ts';
+import { about } from '../../../../core/access/question.ts';
+import { hostInSession } from '../../../../core/operations/host.ts';
+import { jobLabel } from '../../../../core/operations/jobs/attempt.ts';
+import { jobsOf } from '../../../../core/state/jobs.ts';
+import { keys } from '../../../../core/state/keys.ts';
+import type { Snapshot } from '../../../../core/state/snapshot.ts';
+import type { Decider } from '../../../decide.ts';
+import { JobLog } from '../../../runs/job-log.ts';
+import type { RunFiles } from '../../../runs/run-files.ts';
+import type { Route } from '../../route.ts';
+import { bind } from '../bind.ts';
+import { bytesOf } from '../bytes-of.ts';
+import { findOne } from '../resource-routes.ts';
 
 export function runFileRoutes({
   decider: { cache, clock },
