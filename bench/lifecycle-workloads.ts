@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '../src/api/client/client.ts';
-import { workload } from '../src/core/controllers/workload.ts';
+import { workload } from '../src/core/controllers/workloads/workload.ts';
 import {
   addRecord,
   testCache,

@@ -18,8 +18,8 @@ import {
   testInstance,
 } from '../testing.ts';
 import { garbage } from './garbage.ts';
-import { hostHealth } from './host-health.ts';
-import { lostHost } from './lost-host.ts';
+import { hostHealth } from './hosts/host-health.ts';
+import { lostHost } from './hosts/lost-host.ts';
 import { placement } from './placement.ts';
 import { restart } from './restart.ts';
 

@@ -3,7 +3,7 @@
 //
 //   state      owner                     time                             ended by
 //   Pending    the scheduler             – (it says at once why it waits)  room, a change of the request, its deletion
-//   Scheduled  the agent of its host     2 min after its placement         the host, or controllers/lost-host.ts when that is silent
+//   Scheduled  the agent of its host     2 min after its placement         the host, or controllers/hosts/lost-host.ts when that is silent
 //   Starting   the agent of its host     30 min after its placement        the same; a download may take long
 //   Stopping   the agent of its host     its grace; then it is forced      the host
 //   Deleting   the agents of its hosts   its grace and 5 min               the hosts, or "berth host rm --force"

@@ -78,7 +78,7 @@ function takeRoom(snapshot: Snapshot, instance: Entry<Instance>, allocation: Ent
   const fleet = fleetOf(snapshot);
   const slot = fleet.slotOf(host);
   const tree = slot === undefined ? [] : fleet.tree(slot);
-  if (tree.length === 0) return emptyPlan; // the host was removed: controllers/lost-host.ts
+  if (tree.length === 0) return emptyPlan; // the host was removed: controllers/hosts/lost-host.ts
   const request = requestOf(snapshot, instance.value);
   const verdict = assign(tree, { ...request, amounts: plainOf(status.assigned ?? {}, request.portions) });
   const condition = verdict.fits

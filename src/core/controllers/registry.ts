@@ -1,15 +1,15 @@
 // The controllers. A new one is a file and a line here.
 
 import type { Controller } from './controller.ts';
-import { drain } from './drain.ts';
+import { drain } from './hosts/drain.ts';
 import { expiry } from './expiry.ts';
-import { fence } from './fence.ts';
+import { fence } from './hosts/fence.ts';
 import { garbage } from './garbage.ts';
-import { hostHealth } from './host-health.ts';
-import { hostLoss } from './host-loss.ts';
-import { inventory } from './inventory.ts';
+import { hostHealth } from './hosts/host-health.ts';
+import { hostLoss } from './hosts/host-loss.ts';
+import { inventory } from './hosts/inventory.ts';
 import { job } from './jobs/job.ts';
-import { lostHost } from './lost-host.ts';
+import { lostHost } from './hosts/lost-host.ts';
 import { migration } from './migration.ts';
 import { overdue } from './overdue.ts';
 import { placement } from './placement.ts';
@@ -18,8 +18,8 @@ import { restart } from './restart.ts';
 import { spare } from './tasks/spare.ts';
 import { task } from './tasks/task.ts';
 import { token } from './token.ts';
-import { warmPool } from './warm-pool.ts';
-import { workload } from './workload.ts';
+import { warmPool } from './workloads/warm-pool.ts';
+import { workload } from './workloads/workload.ts';
 import { volume } from './volume.ts';
 
 export const controllers: readonly Controller[] = [

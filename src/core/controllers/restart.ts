@@ -35,7 +35,7 @@ export const restart: Controller = {
 
 function wantsRestart(snapshot: Snapshot, instance: Instance): boolean {
   if (!isToRestart(instance)) return false;
-  // With a rule for the loss of its host, that rule decides: controllers/host-loss.ts.
+  // With a rule for the loss of its host, that rule decides: controllers/hosts/host-loss.ts.
   const reason = conditionOf(instance.status.conditions, 'Running')?.reason;
   if (reason === hostLost && onHostLossOf(snapshot, instance) !== undefined) return false;
   // It waits for its host, for the host's removal, or for an operator. A disk that is to be kept is on that host as well.

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Registration } from '../../api/agent-protocol.ts';
 import type { Pool } from '../../api/resources/pool.ts';
-import { inventory } from '../controllers/inventory.ts';
+import { inventory } from '../controllers/hosts/inventory.ts';
 import { conditionOf } from '../state/conditions.ts';
 import { keys } from '../state/keys.ts';
 import { commitPlan, testAgentId, testCache, testContext, testImage } from '../testing.ts';

@@ -118,7 +118,7 @@ function applyGuest(
   const resized = resizeDone(instance.value, allocation, guest);
   const released = restsNow(instance.value, guest, report) ? releaseAllButDisk(allocation) : (resized?.released ?? []);
   // An unchanged report is written as well: an earlier report may still arrive, and must be recognised as older; and
-  // controllers/lost-host.ts needs the session of the last report.
+  // controllers/hosts/lost-host.ts needs the session of the last report.
   return {
     plan: {
       changes: [

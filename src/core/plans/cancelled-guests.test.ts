@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import type { Instance } from '../../api/resources/instance.ts';
-import { drain } from '../controllers/drain.ts';
-import { options } from '../controllers/test-drained-fleet.ts';
+import { drain } from '../controllers/hosts/drain.ts';
+import { options } from '../controllers/hosts/test-drained-fleet.ts';
 import { beginDrain, cancelDrain, showDrainPlan } from '../operations/plans/host-drain.ts';
 import { isDraining } from '../state/conditions.ts';
 import { keys } from '../state/keys.ts';

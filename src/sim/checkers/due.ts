@@ -2,7 +2,7 @@
 // to come by. The controllers are asked themselves, on the committed state: who has work for long was not woken.
 
 import { garbage } from '../../core/controllers/garbage.ts';
-import { lostHost } from '../../core/controllers/lost-host.ts';
+import { lostHost } from '../../core/controllers/hosts/lost-host.ts';
 import { restart, restartDelayOf } from '../../core/controllers/restart.ts';
 import { Cache } from '../../core/state/cache.ts';
 import type { Context } from '../../core/state/context.ts';

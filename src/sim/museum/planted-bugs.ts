@@ -273,7 +273,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'silence-is-death',
     reenacts: 'a restart of the control plane failed healthy hosts by their old heartbeats: Orchard PR #454',
     invariant: 9,
-    file: 'core/controllers/host-health.ts',
+    file: 'core/controllers/hosts/host-health.ts',
     find: 'const silentMs = ctx.monotonicMs - seenAtMs;',
     replace:
       "const renewedAtMs = snapshot.get('lease', keys.lease(host.value.metadata.name))?.value.renewedAtMs;\n    const silentMs = renewedAtMs === undefined ? ctx.monotonicMs - seenAtMs : ctx.nowMs - renewedAtMs;",
@@ -300,7 +300,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'an instance stays failed for the loss of a host that is heard again: Orchard PR #454',
     invariant: 3,
     rare: { hint: 29 },
-    file: 'core/controllers/lost-host.ts',
+    file: 'core/controllers/hosts/lost-host.ts',
     find: 'if (!host || !status.guest || status.report?.epoch !== host.value.status.epoch) return emptyPlan;',
     replace: 'if (!host || host.value.status.epoch >= 0) return emptyPlan;',
   },

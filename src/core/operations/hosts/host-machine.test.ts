@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import type { Registration } from '../../../api/agent-protocol.ts';
-import { inventory } from '../../controllers/inventory.ts';
+import { inventory } from '../../controllers/hosts/inventory.ts';
 import { conditionOf } from '../../state/conditions.ts';
 import { keys } from '../../state/keys.ts';
 import { commitPlan, testAgentId, testCache, testContext } from '../../testing.ts';

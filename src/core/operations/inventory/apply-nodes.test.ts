@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Inventory, InventorySpec } from '../../../api/resources/inventory.ts';
-import { hostHealth } from '../../controllers/host-health.ts';
+import { hostHealth } from '../../controllers/hosts/host-health.ts';
 import { task } from '../../controllers/tasks/task.ts';
 import { fullScan } from '../../scheduler/engine/full-scan.ts';
 import { fleetOf } from '../../scheduler/fleet.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from '../../../api/parse.ts';
 import { RebalanceOptions } from '../../../api/plans/rebalance.ts';
-import { World } from '../../controllers/test-drained-fleet.ts';
+import { World } from '../../controllers/hosts/test-drained-fleet.ts';
 import { planRebalance } from '../../plans/rebalance.ts';
 import { isDraining } from '../../state/conditions.ts';
 import { keys } from '../../state/keys.ts';

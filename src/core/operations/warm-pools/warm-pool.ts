@@ -1,4 +1,4 @@
-// What users do with warm pools: create, replace, delete. controllers/warm-pool.ts creates and removes the guests; claim.ts gives them away.
+// What users do with warm pools: create, replace, delete. controllers/workloads/warm-pool.ts creates and removes the guests; claim.ts gives them away.
 
 import { ApiError } from '../../../api/errors.ts';
 import { type WarmPool, type WarmPoolSpec, warmPoolLabel } from '../../../api/resources/warm-pool.ts';
@@ -76,7 +76,7 @@ export function replaceWarmPool(snapshot: Snapshot, input: ReplaceInput<WarmPool
   return { plan: { changes: [{ key, ifRevision: entry.revision, value: changed }] }, key, changed: true };
 }
 
-/** Its guests that are not claimed go first (controllers/warm-pool.ts); those that are claimed stay. */
+/** Its guests that are not claimed go first (controllers/workloads/warm-pool.ts); those that are claimed stay. */
 export function deleteWarmPool(snapshot: Snapshot, input: DeleteInput, ctx: Context): Decision {
   const key = keys.warmPool(input.project, input.name);
   const entry = existing(snapshot, 'warmPool', key, input.ifRevision);

@@ -1,4 +1,4 @@
-// What users do with workloads. controllers/workload.ts makes and removes the instances. Undo is a change
+// What users do with workloads. controllers/workloads/workload.ts makes and removes the instances. Undo is a change
 // back to a former template.
 
 import { ApiError } from '../../../api/errors.ts';
@@ -127,7 +127,7 @@ export function undoWorkload(
   };
 }
 
-/** Its instances are deleted first (controllers/workload.ts). */
+/** Its instances are deleted first (controllers/workloads/workload.ts). */
 export function deleteWorkload(snapshot: Snapshot, input: DeleteInput, ctx: Context): Decision {
   const key = keys.workload(input.project, input.name);
   const entry = existing(snapshot, 'workload', key, input.ifRevision);

@@ -1,13 +1,13 @@
 // Workloads on a small fleet: what is created and removed as guests become ready, fail, and hosts are lost.
 
 import { describe, expect, it } from 'vitest';
-import type { Host } from '../../api/resources/host.ts';
-import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
-import type { WorkloadSpec } from '../../api/resources/workload.ts';
-import { deleteInstance } from '../operations/instance.ts';
-import { historyOf } from '../operations/workloads/revisions.ts';
-import { createWorkload, deleteWorkload, replaceWorkload, undoWorkload } from '../operations/workloads/workload.ts';
-import { keys } from '../state/keys.ts';
+import type { Host } from '../../../api/resources/host.ts';
+import type { Instance, InstanceSpec } from '../../../api/resources/instance.ts';
+import type { WorkloadSpec } from '../../../api/resources/workload.ts';
+import { deleteInstance } from '../../operations/instance.ts';
+import { historyOf } from '../../operations/workloads/revisions.ts';
+import { createWorkload, deleteWorkload, replaceWorkload, undoWorkload } from '../../operations/workloads/workload.ts';
+import { keys } from '../../state/keys.ts';
 import {
   commitPlan,
   testCache,
@@ -17,9 +17,9 @@ import {
   testImage,
   testProject,
   testWorkloadSpec,
-} from '../testing.ts';
-import { garbage } from './garbage.ts';
-import { placement } from './placement.ts';
+} from '../../testing.ts';
+import { garbage } from '../garbage.ts';
+import { placement } from '../placement.ts';
 import { workload } from './workload.ts';
 
 const key = keys.workload('default', 'web');

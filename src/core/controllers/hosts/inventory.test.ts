@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
-import { registerHost, replaceHost } from '../operations/host.ts';
-import { replacePlainResource } from '../operations/plain-resource.ts';
-import type { Cache } from '../state/cache.ts';
-import { keys } from '../state/keys.ts';
-import type { RecordChange } from '../state/snapshot.ts';
-import { commitPlan, testAgentId, testCache, testContext, testImage, testInstance } from '../testing.ts';
-import type { Pool } from '../../api/resources/pool.ts';
+import { registerHost, replaceHost } from '../../operations/host.ts';
+import { replacePlainResource } from '../../operations/plain-resource.ts';
+import type { Cache } from '../../state/cache.ts';
+import { keys } from '../../state/keys.ts';
+import type { RecordChange } from '../../state/snapshot.ts';
+import { commitPlan, testAgentId, testCache, testContext, testImage, testInstance } from '../../testing.ts';
+import type { Pool } from '../../../api/resources/pool.ts';
 import { inventory } from './inventory.ts';
-import { placement } from './placement.ts';
+import { placement } from '../placement.ts';
 
 const ctx = testContext({ policy: { cpuAllocationRatio: 4 } });
 const key = keys.host('h1');

@@ -1,16 +1,16 @@
 // fence: orders a host that is down to be powered off when an exclusive instance waits for the proof that this gives.
 // It writes the order; the leader's hooks carry it out (server/fencing/). A failed one is ordered again, ever later.
 
-import type { Host } from '../../api/resources/host.ts';
-import type { HostDown } from '../../api/resources/host-state.ts';
-import { backoffMs } from '../../base/backoff.ts';
-import type { Context } from '../state/context.ts';
-import { eventChange } from '../state/events.ts';
-import { onHostLossOf, proofFor } from '../state/host-loss.ts';
-import { keys } from '../state/keys.ts';
-import { emptyPlan, type Plan } from '../state/plan.ts';
-import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { type Controller, keysOfKind } from './controller.ts';
+import type { Host } from '../../../api/resources/host.ts';
+import type { HostDown } from '../../../api/resources/host-state.ts';
+import { backoffMs } from '../../../base/backoff.ts';
+import type { Context } from '../../state/context.ts';
+import { eventChange } from '../../state/events.ts';
+import { onHostLossOf, proofFor } from '../../state/host-loss.ts';
+import { keys } from '../../state/keys.ts';
+import { emptyPlan, type Plan } from '../../state/plan.ts';
+import type { Entry, Snapshot } from '../../state/snapshot.ts';
+import { type Controller, keysOfKind } from '../controller.ts';
 import { isLost } from './host-loss.ts';
 import { instancesOn } from './lost-host.ts';
 

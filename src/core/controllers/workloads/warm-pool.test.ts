@@ -1,13 +1,13 @@
 // Warm pools on a small fleet: what is created, claimed and replaced as guests become ready, fail, and grow old.
 
 import { describe, expect, it } from 'vitest';
-import type { ClaimSpec } from '../../api/routes/warm-pools.ts';
-import type { Instance } from '../../api/resources/instance.ts';
-import type { WarmPoolSpec } from '../../api/resources/warm-pool.ts';
-import { claimWarmGuest } from '../operations/warm-pools/claim.ts';
-import { beginDrain, showDrainPlan } from '../operations/plans/host-drain.ts';
-import { createWarmPool, deleteWarmPool, replaceWarmPool } from '../operations/warm-pools/warm-pool.ts';
-import { keys } from '../state/keys.ts';
+import type { ClaimSpec } from '../../../api/routes/warm-pools.ts';
+import type { Instance } from '../../../api/resources/instance.ts';
+import type { WarmPoolSpec } from '../../../api/resources/warm-pool.ts';
+import { claimWarmGuest } from '../../operations/warm-pools/claim.ts';
+import { beginDrain, showDrainPlan } from '../../operations/plans/host-drain.ts';
+import { createWarmPool, deleteWarmPool, replaceWarmPool } from '../../operations/warm-pools/warm-pool.ts';
+import { keys } from '../../state/keys.ts';
 import {
   commitPlan,
   testCache,
@@ -17,11 +17,11 @@ import {
   testImage,
   testInstance,
   testProject,
-} from '../testing.ts';
-import { drain } from './drain.ts';
-import { garbage } from './garbage.ts';
-import { placement } from './placement.ts';
-import { options } from './test-drained-fleet.ts';
+} from '../../testing.ts';
+import { drain } from '../hosts/drain.ts';
+import { garbage } from '../garbage.ts';
+import { placement } from '../placement.ts';
+import { options } from '../hosts/test-drained-fleet.ts';
 import { warmPool } from './warm-pool.ts';
 
 const key = keys.warmPool('default', 'ci');

@@ -4,27 +4,27 @@
 //   created ──▶ ready ──▶ suspended, where the pool says so ──▶ claimed
 //      └─ failed ─▶ replaced, later each time
 
-import type { ApiError } from '../../api/errors.ts';
-import type { WarmPool, WarmPoolStatus } from '../../api/resources/warm-pool.ts';
-import { warmPoolLabel } from '../../api/resources/warm-pool.ts';
-import { equalJson } from '../../base/equal-json.ts';
-import { deleteInstance, replaceInstance } from '../operations/instance.ts';
-import { type MadeChanges, untilRefused } from '../operations/instances/until-refused.ts';
-import { newWarmGuest } from '../operations/warm-pools/warm-pool.ts';
-import { requestOf } from '../scheduler/request.ts';
-import { isDraining, type NewCondition, withConditions } from '../state/conditions.ts';
-import type { Context } from '../state/context.ts';
-import { eventChange } from '../state/events.ts';
-import { keys } from '../state/keys.ts';
-import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
-import type { AnyRecord } from '../state/records.ts';
-import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { instancesOf, uncommittedRemovals } from '../state/views/workload-copies.ts';
-import { fittingIn } from '../warm-pools/budget.ts';
-import { guestsOf, type WarmGuest } from '../warm-pools/guests.ts';
-import { type WarmPass, warmPassOf } from '../warm-pools/pass.ts';
-import { scheduledSize, untilNextMinuteMs } from '../warm-pools/schedule.ts';
-import { type Controller, keysOfKind } from './controller.ts';
+import type { ApiError } from '../../../api/errors.ts';
+import type { WarmPool, WarmPoolStatus } from '../../../api/resources/warm-pool.ts';
+import { warmPoolLabel } from '../../../api/resources/warm-pool.ts';
+import { equalJson } from '../../../base/equal-json.ts';
+import { deleteInstance, replaceInstance } from '../../operations/instance.ts';
+import { type MadeChanges, untilRefused } from '../../operations/instances/until-refused.ts';
+import { newWarmGuest } from '../../operations/warm-pools/warm-pool.ts';
+import { requestOf } from '../../scheduler/request.ts';
+import { isDraining, type NewCondition, withConditions } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { eventChange } from '../../state/events.ts';
+import { keys } from '../../state/keys.ts';
+import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
+import type { AnyRecord } from '../../state/records.ts';
+import type { Entry, Snapshot } from '../../state/snapshot.ts';
+import { instancesOf, uncommittedRemovals } from '../../state/views/workload-copies.ts';
+import { fittingIn } from '../../warm-pools/budget.ts';
+import { guestsOf, type WarmGuest } from '../../warm-pools/guests.ts';
+import { type WarmPass, warmPassOf } from '../../warm-pools/pass.ts';
+import { scheduledSize, untilNextMinuteMs } from '../../warm-pools/schedule.ts';
+import { type Controller, keysOfKind } from '../controller.ts';
 
 /** Timers are limited to 24 days; longer waits wake up in between. */
 const sleepMsMax = 3_600_000;

@@ -1,18 +1,18 @@
 // lost-host: instances of a lost or removed host fail with that reason (S4.7). They keep their room on a lost host,
 // because their guests may still run there. When the host reconnects, the last report about each applies again.
 
-import { hostStateName } from '../../api/resources/host-state.ts';
-import type { Instance } from '../../api/resources/instance.ts';
-import { conditionOf, withConditions } from '../state/conditions.ts';
-import type { Context } from '../state/context.ts';
-import { eventChange } from '../state/events.ts';
-import { guestConditions, hostLost, phaseOf, restored } from '../state/guest-phase.ts';
-import { onHostLossOf } from '../state/host-loss.ts';
-import { instanceStatusChange } from '../state/instance-change.ts';
-import { keys } from '../state/keys.ts';
-import { emptyPlan, type Plan } from '../state/plan.ts';
-import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { type Controller, keysOfKind } from './controller.ts';
+import { hostStateName } from '../../../api/resources/host-state.ts';
+import type { Instance } from '../../../api/resources/instance.ts';
+import { conditionOf, withConditions } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { eventChange } from '../../state/events.ts';
+import { guestConditions, hostLost, phaseOf, restored } from '../../state/guest-phase.ts';
+import { onHostLossOf } from '../../state/host-loss.ts';
+import { instanceStatusChange } from '../../state/instance-change.ts';
+import { keys } from '../../state/keys.ts';
+import { emptyPlan, type Plan } from '../../state/plan.ts';
+import type { Entry, Snapshot } from '../../state/snapshot.ts';
+import { type Controller, keysOfKind } from '../controller.ts';
 
 export const lostHost: Controller = {
   name: 'lost-host',

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { InstanceSpec, InstanceStatus } from '../../api/resources/instance.ts';
-import { fenced } from '../operations/hosts/fenced.ts';
-import { commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
+import type { InstanceSpec, InstanceStatus } from '../../../api/resources/instance.ts';
+import { fenced } from '../../operations/hosts/fenced.ts';
+import { commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../../testing.ts';
 import { fence } from './fence.ts';
 import { hostLoss } from './host-loss.ts';
 

@@ -3,17 +3,17 @@
 // host. Marking a host as lost deletes its lease, so that only a new heartbeat makes it ready, whatever another control
 // plane has read.
 
-import type { Host, HostStatus } from '../../api/resources/host.ts';
-import { agentSilent, type HostDown, hostStateName } from '../../api/resources/host-state.ts';
-import { conditionOf, isReady, withConditions } from '../state/conditions.ts';
-import type { Context } from '../state/context.ts';
-import { eventChange } from '../state/events.ts';
-import { withState } from '../state/host-state-change.ts';
-import { keys } from '../state/keys.ts';
-import { isMass, type MassLoss, massLossAt } from '../state/mass-loss.ts';
-import { emptyPlan, type Plan } from '../state/plan.ts';
-import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { type Controller, keysOfKind } from './controller.ts';
+import type { Host, HostStatus } from '../../../api/resources/host.ts';
+import { agentSilent, type HostDown, hostStateName } from '../../../api/resources/host-state.ts';
+import { conditionOf, isReady, withConditions } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { eventChange } from '../../state/events.ts';
+import { withState } from '../../state/host-state-change.ts';
+import { keys } from '../../state/keys.ts';
+import { isMass, type MassLoss, massLossAt } from '../../state/mass-loss.ts';
+import { emptyPlan, type Plan } from '../../state/plan.ts';
+import type { Entry, Snapshot } from '../../state/snapshot.ts';
+import { type Controller, keysOfKind } from '../controller.ts';
 
 export const hostHealth: Controller = {
   name: 'host-health',

@@ -1,15 +1,15 @@
 // inventory: the inventories of hosts follow the ratios and limits of their pools, the ratios of the fleet, and the other hosts on their machine. What a host states or measures
 // itself enters the ledger with the host's own change; this controller handles changes elsewhere.
 
-import { withRoomJudged } from '../operations/hosts/host-machine.ts';
-import { providerChanges } from '../operations/host-providers.ts';
-import { machinesOf } from '../state/views/machines.ts';
-import { keys } from '../state/keys.ts';
-import { emptyPlan } from '../state/plan.ts';
-import { equalJson } from '../../base/equal-json.ts';
-import type { AnyRecord } from '../state/records.ts';
-import type { Snapshot } from '../state/snapshot.ts';
-import { type Controller, keysOfKind } from './controller.ts';
+import { withRoomJudged } from '../../operations/hosts/host-machine.ts';
+import { providerChanges } from '../../operations/host-providers.ts';
+import { machinesOf } from '../../state/views/machines.ts';
+import { keys } from '../../state/keys.ts';
+import { emptyPlan } from '../../state/plan.ts';
+import { equalJson } from '../../../base/equal-json.ts';
+import type { AnyRecord } from '../../state/records.ts';
+import type { Snapshot } from '../../state/snapshot.ts';
+import { type Controller, keysOfKind } from '../controller.ts';
 
 export const inventory: Controller = {
   name: 'inventory',

@@ -4,29 +4,29 @@
 //   template changes ──▶ copies are updated ──all available──▶ stable
 //                              └──no progress for long──▶ back to the last stable template, once ──▶ stalled
 
-import type { ApiError } from '../../api/errors.ts';
-import type { Workload, WorkloadStatus } from '../../api/resources/workload.ts';
-import { equalJson } from '../../base/equal-json.ts';
-import { deleteInstance } from '../operations/instance.ts';
-import { type MadeChanges, untilRefused } from '../operations/instances/until-refused.ts';
-import { historyOf, withoutFormerStable, withoutRevisions } from '../operations/workloads/revisions.ts';
-import { newRevision } from '../operations/workloads/workload.ts';
-import { newCopy } from '../operations/workloads/workload-template.ts';
-import { type NewCondition, withConditions } from '../state/conditions.ts';
-import type { Context } from '../state/context.ts';
-import { eventChange } from '../state/events.ts';
-import { keys } from '../state/keys.ts';
-import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
-import type { WorkloadRevision } from '../state/records.ts';
-import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { instancesOf, uncommittedRemovals } from '../state/views/workload-copies.ts';
-import { type Copy, nameOf } from '../workloads/copy.ts';
-import { type Failures, notBeforeMs, withFailures } from '../workloads/failures.ts';
-import { perHostOf } from '../workloads/per-host.ts';
-import { type Pass, passOf } from '../workloads/pass.ts';
-import { hasStalled, progressOf } from '../workloads/progress.ts';
-import { adopted, presentCopiesOf, sameTemplate } from '../workloads/template.ts';
-import { type Controller, keysOfKind } from './controller.ts';
+import type { ApiError } from '../../../api/errors.ts';
+import type { Workload, WorkloadStatus } from '../../../api/resources/workload.ts';
+import { equalJson } from '../../../base/equal-json.ts';
+import { deleteInstance } from '../../operations/instance.ts';
+import { type MadeChanges, untilRefused } from '../../operations/instances/until-refused.ts';
+import { historyOf, withoutFormerStable, withoutRevisions } from '../../operations/workloads/revisions.ts';
+import { newRevision } from '../../operations/workloads/workload.ts';
+import { newCopy } from '../../operations/workloads/workload-template.ts';
+import { type NewCondition, withConditions } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { eventChange } from '../../state/events.ts';
+import { keys } from '../../state/keys.ts';
+import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
+import type { WorkloadRevision } from '../../state/records.ts';
+import type { Entry, Snapshot } from '../../state/snapshot.ts';
+import { instancesOf, uncommittedRemovals } from '../../state/views/workload-copies.ts';
+import { type Copy, nameOf } from '../../workloads/copy.ts';
+import { type Failures, notBeforeMs, withFailures } from '../../workloads/failures.ts';
+import { perHostOf } from '../../workloads/per-host.ts';
+import { type Pass, passOf } from '../../workloads/pass.ts';
+import { hasStalled, progressOf } from '../../workloads/progress.ts';
+import { adopted, presentCopiesOf, sameTemplate } from '../../workloads/template.ts';
+import { type Controller, keysOfKind } from '../controller.ts';
 
 /** Timers are limited to 24 days; longer waits wake up in between. */
 const sleepMsMax = 3_600_000;

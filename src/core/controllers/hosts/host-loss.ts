@@ -1,22 +1,22 @@
 // host-loss: what instances of a host that is down asked for: a copy elsewhere, patience, or a final failure. An
 // exclusive instance starts elsewhere only with a recorded proof that its first copy runs no more.
 
-import { hostDown } from '../../api/instances/restart-rule.ts';
-import type { Host } from '../../api/resources/host.ts';
-import type { HostDown } from '../../api/resources/host-state.ts';
-import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
-import { conditionOf, withConditions } from '../state/conditions.ts';
-import type { Context } from '../state/context.ts';
-import { eventChange } from '../state/events.ts';
-import { hostLost } from '../state/guest-phase.ts';
-import { onHostLossOf, proofFor } from '../state/host-loss.ts';
-import { instanceStatusChange } from '../state/instance-change.ts';
-import { keys } from '../state/keys.ts';
-import { emptyPlan, type Plan } from '../state/plan.ts';
-import type { Entry } from '../state/snapshot.ts';
-import { type Controller, keysOfKind } from './controller.ts';
+import { hostDown } from '../../../api/instances/restart-rule.ts';
+import type { Host } from '../../../api/resources/host.ts';
+import type { HostDown } from '../../../api/resources/host-state.ts';
+import { type Instance, isToBeOn } from '../../../api/resources/instance.ts';
+import { conditionOf, withConditions } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { eventChange } from '../../state/events.ts';
+import { hostLost } from '../../state/guest-phase.ts';
+import { onHostLossOf, proofFor } from '../../state/host-loss.ts';
+import { instanceStatusChange } from '../../state/instance-change.ts';
+import { keys } from '../../state/keys.ts';
+import { emptyPlan, type Plan } from '../../state/plan.ts';
+import type { Entry } from '../../state/snapshot.ts';
+import { type Controller, keysOfKind } from '../controller.ts';
 import { instancesOn } from './lost-host.ts';
-import { placedAnew } from './restart.ts';
+import { placedAnew } from '../restart.ts';
 
 export const hostLoss: Controller = {
   name: 'host-loss',

@@ -4,27 +4,27 @@
 //   Planned ──applied──▶ Draining ──nothing left to do──▶ Drained, or Incomplete when something still runs
 //      └─too old─▶ gone      └──deadline: as the plan says──▶ Incomplete          (every one: ──cancelled──▶ Cancelled)
 
-import { ApiError } from '../../api/errors.ts';
-import type { PlannedGuest } from '../../api/plans/host-plan.ts';
-import type { Host } from '../../api/resources/host.ts';
-import type { Instance } from '../../api/resources/instance.ts';
-import { openMigration } from '../migrations/migration-state.ts';
-import { beginMigration } from '../operations/instances/migrate.ts';
-import { deleteInstance, replaceInstance } from '../operations/instance.ts';
-import { planKeptMs } from '../plans/drain.ts';
-import { hostOpened } from '../plans/closing.ts';
-import { withMark, withoutMarks } from '../plans/eviction.ts';
-import { isAtRest, isLive } from '../plans/guests-on.ts';
-import { workloadOf } from '../plans/owner.ts';
-import { isDraining } from '../state/conditions.ts';
-import type { Context } from '../state/context.ts';
-import { eventChange } from '../state/events.ts';
-import { instanceStatusChange } from '../state/instance-change.ts';
-import { keys } from '../state/keys.ts';
-import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
-import type { HostPlanRecord } from '../state/records.ts';
-import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
-import { type Controller, keysOfKind } from './controller.ts';
+import { ApiError } from '../../../api/errors.ts';
+import type { PlannedGuest } from '../../../api/plans/host-plan.ts';
+import type { Host } from '../../../api/resources/host.ts';
+import type { Instance } from '../../../api/resources/instance.ts';
+import { openMigration } from '../../migrations/migration-state.ts';
+import { beginMigration } from '../../operations/instances/migrate.ts';
+import { deleteInstance, replaceInstance } from '../../operations/instance.ts';
+import { planKeptMs } from '../../plans/drain.ts';
+import { hostOpened } from '../../plans/closing.ts';
+import { withMark, withoutMarks } from '../../plans/eviction.ts';
+import { isAtRest, isLive } from '../../plans/guests-on.ts';
+import { workloadOf } from '../../plans/owner.ts';
+import { isDraining } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { eventChange } from '../../state/events.ts';
+import { instanceStatusChange } from '../../state/instance-change.ts';
+import { keys } from '../../state/keys.ts';
+import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
+import type { HostPlanRecord } from '../../state/records.ts';
+import type { Entry, RecordChange, Snapshot } from '../../state/snapshot.ts';
+import { type Controller, keysOfKind } from '../controller.ts';
 
 /** Timers are limited to 24 days; longer waits wake up in between. */
 const sleepMsMax = 3_600_000;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { InstanceSpec } from '../../api/resources/instance.ts';
-import { seededPrng } from '../../base/prng.ts';
-import { cancelDrain } from '../operations/plans/host-drain.ts';
-import { isDraining } from '../state/conditions.ts';
-import { keys } from '../state/keys.ts';
-import { commitPlan, testWorkloadSpec } from '../testing.ts';
-import { boundsOf } from '../workloads/pass.ts';
+import type { InstanceSpec } from '../../../api/resources/instance.ts';
+import { seededPrng } from '../../../base/prng.ts';
+import { cancelDrain } from '../../operations/plans/host-drain.ts';
+import { isDraining } from '../../state/conditions.ts';
+import { keys } from '../../state/keys.ts';
+import { commitPlan, testWorkloadSpec } from '../../testing.ts';
+import { boundsOf } from '../../workloads/pass.ts';
 import { options, World } from './test-drained-fleet.ts';
 
 describe('a workload on a drained host', () => {

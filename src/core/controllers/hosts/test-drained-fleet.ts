@@ -1,19 +1,19 @@
 // A fleet for tests of drains: its hosts do at once what they are told, and time moves by hand.
 
-import type { DrainOptions } from '../../api/plans/host-plan.ts';
-import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
-import type { WorkloadSpec } from '../../api/resources/workload.ts';
-import { beginDrain, showDrainPlan } from '../operations/plans/host-drain.ts';
-import { createInstance } from '../operations/instance.ts';
-import { applyReport } from '../operations/report.ts';
-import { createWorkload } from '../operations/workloads/workload.ts';
-import type { Cache } from '../state/cache.ts';
-import { keys } from '../state/keys.ts';
-import { commitPlan, testContext, testFleet, testGuest, testInstance, testWorkloadSpec } from '../testing.ts';
+import type { DrainOptions } from '../../../api/plans/host-plan.ts';
+import type { Instance, InstanceSpec } from '../../../api/resources/instance.ts';
+import type { WorkloadSpec } from '../../../api/resources/workload.ts';
+import { beginDrain, showDrainPlan } from '../../operations/plans/host-drain.ts';
+import { createInstance } from '../../operations/instance.ts';
+import { applyReport } from '../../operations/report.ts';
+import { createWorkload } from '../../operations/workloads/workload.ts';
+import type { Cache } from '../../state/cache.ts';
+import { keys } from '../../state/keys.ts';
+import { commitPlan, testContext, testFleet, testGuest, testInstance, testWorkloadSpec } from '../../testing.ts';
 import { drain } from './drain.ts';
-import { garbage } from './garbage.ts';
-import { placement } from './placement.ts';
-import { workload } from './workload.ts';
+import { garbage } from '../garbage.ts';
+import { placement } from '../placement.ts';
+import { workload } from '../workloads/workload.ts';
 
 export const options: DrainOptions = { stopOthers: false, movesMax: 2, deadlineMs: 600_000, atDeadline: 'leave' };
 
