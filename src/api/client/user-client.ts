@@ -11,6 +11,7 @@ import type { VerifyReport, VerifyRequest } from '../verify.ts';
 import type { Candidates } from '../candidates.ts';
 import type { Capacity } from '../capacity.ts';
 import type { Effects } from '../plans/effects.ts';
+import type { RolloutPlan } from '../plans/rollout-plan.ts';
 import type { DrainAnswer, DrainOptions, HostDrain } from '../plans/host-plan.ts';
 import type { MigrateOptions, MigrationPlan } from '../plans/migration-plan.ts';
 import type { ResizeOptions, ResizePlan } from '../plans/resize-plan.ts';
@@ -179,12 +180,12 @@ function resourceCalls(json: Json) {
     ): Promise<ResourceByKind[K]> =>
       json(pathOf(kind), { method: 'POST', body, query: { dryRun: true }, repeatable: true }),
 
-    /** What `replace` would leave. Throws what it would throw. */
+    /** What `replace` would leave; of a workload also the plan. Throws what it would throw. */
     dryRunOfChange: <K extends Kind>(
       kind: K,
       name: string,
       body: ChangedResource<Partial<ResourceByKind[K]['spec']>>,
-    ): Promise<ResourceByKind[K] & { readonly effects?: Effects }> => {
+    ): Promise<ResourceByKind[K] & { readonly effects?: Effects; readonly rollout?: RolloutPlan }> => {
       const project = body.metadata?.project;
       return json(pathOf(kind, name), { method: 'PUT', body, query: { project, dryRun: true }, repeatable: true });
     },
@@ -209,16 +210,18 @@ function resourceCalls(json: Json) {
         ...(extra.idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': extra.idempotencyKey } }),
       }),
 
+    /** `apply`: of a workload, refused when the plan is another by now. */
     replace: <K extends Kind>(
       kind: K,
       name: string,
       body: ChangedResource<Partial<ResourceByKind[K]['spec']>>,
+      { apply }: { readonly apply?: string } = {},
     ): Promise<ResourceByKind[K]> => {
       const { project } = body.metadata ?? {};
       return json(pathOf(kind, name), {
         method: 'PUT',
         body,
-        query: { project: project === '' ? undefined : project },
+        query: { project: project === '' ? undefined : project, apply },
       });
     },
 
@@ -342,16 +345,18 @@ function workloadCalls(json: Json) {
     ): Promise<{ readonly items: readonly WorkloadRevisionView[] }> =>
       json(`${pathOf('workload', name)}/revisions`, { query }),
 
+    /** With `apply` it is refused when the plan, which a dry run shows, is another by now. */
     undoWorkload: (
       name: string,
-      body: { readonly to?: number } = {},
-      query: { project?: string } = {},
-    ): Promise<ResourceByKind['workload']> => json(`${pathOf('workload', name)}/undo`, { method: 'POST', body, query }),
+      body: { readonly to?: number; readonly apply?: string } = {},
+      query: { project?: string; dryRun?: boolean } = {},
+    ): Promise<ResourceByKind['workload'] & { readonly rollout?: RolloutPlan }> =>
+      json(`${pathOf('workload', name)}/undo`, { method: 'POST', body, query }),
 
-    /** `remove` names the copies that go, the first one first. */
+    /** `remove` names the copies that go, the first one first. With `apply` it is refused when the plan is another by now. */
     scaleWorkload: (
       name: string,
-      body: { readonly replicas: number },
+      body: { readonly replicas: number; readonly apply?: string },
       query: { project?: string; dryRun?: boolean } = {},
     ): Promise<ScalePlan> =>
       json(`${pathOf('workload', name)}/scale`, { method: 'POST', body, query, repeatable: true }),

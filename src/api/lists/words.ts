@@ -47,7 +47,9 @@ function fieldOf(resource: AnyResource, key: string, value: string): unknown {
       if (resource.kind !== 'event') return metadata.labels[key];
       return resource.spec.subject.name === value ? value : resource.spec.subject.id;
     case 'state':
-      return resource.kind === 'host' ? hostStateName(resource) : (own['phase'] ?? metadata.labels[key]);
+      if (resource.kind === 'host') return hostStateName(resource);
+      if (resource.kind === 'workload') return resource.status.conditions[0]?.reason;
+      return own['phase'] ?? metadata.labels[key];
     default:
       return metadata.labels[key];
   }

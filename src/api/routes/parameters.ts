@@ -83,6 +83,13 @@ export const queryParameters = {
       description: 'the hash of the effects that a dry run showed: needed for what is in use',
     }),
   ),
+  applyPlan: Type.Optional(
+    Type.String({
+      minLength: 8,
+      maxLength: 64,
+      description: 'the hash of the plan that a dry run showed: refused when the plan is another by now',
+    }),
+  ),
   // The requirements of a consumer, in a query string.
   size: optionalText('a named amount of resources'),
   cpus: Type.Optional(amount('virtual CPUs')),

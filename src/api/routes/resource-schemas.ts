@@ -3,6 +3,7 @@
 import { type TSchema, Type } from 'typebox';
 import { Explanation } from '../explanation.ts';
 import { Effects } from '../plans/effects.ts';
+import { RolloutPlan } from '../plans/rollout-plan.ts';
 import { type Kind, resourceDefinitions } from '../resources/index.ts';
 import { Labels, Metadata, Name, type ResourceDefinition } from '../resources/metadata.ts';
 
@@ -79,7 +80,13 @@ function schemasOf(definition: ResourceDefinition): ResourceSchemas {
   const resource = Type.Object(fields, { description: definition.description });
   return {
     resource,
-    affecting: Type.Object({ ...fields, effects: Type.Optional(Effects) }, { description: definition.description }),
+    affecting: Type.Object(
+      {
+        ...fields,
+        ...(kind === 'workload' ? { rollout: Type.Optional(RolloutPlan) } : { effects: Type.Optional(Effects) }),
+      },
+      { description: definition.description },
+    ),
     planned: kind === 'instance' ? Type.Object({ ...fields, explanation: Type.Optional(Explanation) }) : resource,
     list: Type.Object({
       items: Type.Array(resource),

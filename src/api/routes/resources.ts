@@ -39,7 +39,7 @@ export function resourceRoutes(kind: Kind) {
   const placement = seenByPlace.has(kind) ? (['read-placement'] as const) : [];
   const power = kind === 'instance' ? (['power'] as const) : kind === 'host' ? (['drain'] as const) : [];
   const withEffects = isUsedKind(kind);
-  /** Accepted everywhere, documented only where they have an effect. */
+  /** Known everywhere, documented only where they have an effect. */
   const undocumented = (...names: readonly (string | false)[]): readonly string[] =>
     [definition.scope === 'fleet' && 'project', ...names].filter((each) => each !== false);
   return {
@@ -113,11 +113,11 @@ export function resourceRoutes(kind: Kind) {
       path: single,
       access: needs(kind, 'update', ...power),
       summary: 'Replace labels and spec',
-      query: { project, dryRun: queryParameters.dryRunOfChange },
-      undocumented: undocumented(),
+      query: { project, dryRun: queryParameters.dryRunOfChange, apply: queryParameters.applyPlan },
+      undocumented: undocumented(kind !== 'workload' && 'apply'),
       body: schemas.replaced,
       bodyCheckedByHandler: true, // a resource may be sent back as it was read
-      answers: { 200: json(withEffects ? schemas.affecting : schemas.resource) },
+      answers: { 200: json(withEffects || kind === 'workload' ? schemas.affecting : schemas.resource) },
       errors: ['NotFound', 'RevisionMismatch', 'Conflict', 'StoreFull'],
     }),
     delete: route({

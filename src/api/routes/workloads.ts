@@ -9,7 +9,7 @@ import { json, needs, route } from './route.ts';
 
 const closed = { additionalProperties: false } as const;
 const tag = 'workloads';
-const { project } = queryParameters;
+const { project, applyPlan: apply } = queryParameters;
 
 export const WorkloadRevisionView = Type.Object(
   {
@@ -38,11 +38,13 @@ export type Endpoint = Static<typeof Endpoint>;
 
 export const ScalePlan = Type.Object(
   {
-    replicas: Type.Integer(),
+    before: Type.Integer({ description: 'copies that are wanted now' }),
+    replicas: Type.Integer({ description: 'copies that are wanted afterwards' }),
     create: Type.Integer({ description: 'copies' }),
     remove: Type.Array(Type.String({ description: 'name of an instance' }), {
       description: 'the first to go comes first',
     }),
+    hash: Type.String({ description: 'names this plan when it is applied' }),
     applied: Type.Boolean(),
   },
   closed,
@@ -68,12 +70,15 @@ export const workloadRoutes = {
     path: '/v1/workloads/:name/undo',
     access: needs('workload', 'update'),
     summary: 'Go back to a former template, under a new number',
-    query: { project },
+    query: { project, dryRun: queryParameters.dryRunOfChange },
     body: Type.Object(
-      { to: Type.Optional(Type.Integer({ minimum: 1, description: 'number of a revision; default: the one before' })) },
+      {
+        to: Type.Optional(Type.Integer({ minimum: 1, description: 'number of a revision; default: the one before' })),
+        apply,
+      },
       closed,
     ),
-    answers: { 200: json(resourceSchemas.workload.resource) },
+    answers: { 200: json(resourceSchemas.workload.affecting) },
     errors: ['NotFound', 'Conflict', 'StoreFull'],
   }),
   scale: route({
@@ -87,7 +92,7 @@ export const workloadRoutes = {
       project,
       dryRun: Type.Boolean({ default: false, description: 'change nothing, and say what would go' }),
     },
-    body: Type.Object({ replicas: Type.Integer({ minimum: 0, maximum: replicasMax }) }, closed),
+    body: Type.Object({ replicas: Type.Integer({ minimum: 0, maximum: replicasMax }), apply }, closed),
     answers: { 200: json(ScalePlan) },
     errors: ['NotFound', 'Conflict', 'StoreFull'],
   }),

@@ -3,6 +3,7 @@
 import { ApiError } from '../../api/errors.ts';
 import { type AnyResource, type Kind, resourceDefinitions } from '../../api/resources/index.ts';
 import type { Effects } from '../../api/plans/effects.ts';
+import type { RolloutPlan } from '../../api/plans/rollout-plan.ts';
 import { isUsedKind } from '../../api/plans/used-kinds.ts';
 import { listAll } from '../print/follow.ts';
 import type { Session } from '../session.ts';
@@ -22,6 +23,8 @@ export interface Change {
   readonly current?: AnyResource;
   /** Of a change or a deletion: what would no longer fit. */
   readonly effects?: Effects;
+  /** Of a change of a workload: what happens to its copies. */
+  readonly rollout?: RolloutPlan;
   /** It names something that is created before it: the server checks it then. */
   readonly checkedLater?: true;
 }
@@ -72,13 +75,14 @@ async function changeOf(session: Session, wanted: WantedResource): Promise<Chang
     const planned: AnyResource = await client.dryRun(kind, body);
     return { ...created(wanted), fields: namedFields(wanted, planned) };
   }
-  const planned: AnyResource & { readonly effects?: Effects } = await client.dryRunOfChange(kind, name, {
+  const planned: AnyResource & Pick<Change, 'effects' | 'rollout'> = await client.dryRunOfChange(kind, name, {
     metadata: { ...(project === '' ? {} : { project }), labels },
     spec,
   });
   const fields = changedFields(current, planned);
   const action = fields.length > 0 ? 'change' : 'none';
-  return { action, kind, name, project, fields, wanted, current, ...effectsOf(planned) };
+  const rollout = action === 'change' && planned.rollout ? { rollout: planned.rollout } : {};
+  return { action, kind, name, project, fields, wanted, current, ...effectsOf(planned), ...rollout };
 }
 
 function effectsOf({ effects }: { readonly effects?: Effects }): { readonly effects?: Effects } {

@@ -114,13 +114,14 @@ async function apply(cli: Cli, session: Session, plan: ApplyPlan, { output }: Ap
 
 async function print(cli: Cli, output: Format, plan: ApplyPlan, { applied }: { applied: boolean }): Promise<void> {
   if (output === 'json' || output === 'yaml') {
-    const changes = plan.changes.map(({ action, kind, project, name, fields, effects }) => ({
+    const changes = plan.changes.map(({ action, kind, project, name, fields, effects, rollout }) => ({
       action,
       kind,
       ...(project === '' ? {} : { project }),
       name,
       fields,
       ...(effects ? { effects } : {}),
+      ...(rollout ? { rollout } : {}),
     }));
     return printValue(cli, output, { applied, changes });
   }

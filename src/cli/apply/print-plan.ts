@@ -3,6 +3,7 @@
 import type { Effects } from '../../api/plans/effects.ts';
 import type { Colours } from '../print/output.ts';
 import { visible } from '../print/terminal.ts';
+import { copyLines } from '../workloads/copy-lines.ts';
 import type { ApplyPlan, Change } from './apply-plan.ts';
 import type { FieldChange } from '../../api/field-changes.ts';
 
@@ -22,6 +23,7 @@ function linesOf(change: Change, colours: Colours): string[] {
     paint(`${signs[change.action]} ${nameOf(change)}`) + later,
     ...change.fields.map(fieldLine),
     ...effectLines(change.effects),
+    ...(change.rollout ? copyLines(change.rollout).map((line) => visible(`    > ${line}`)) : []),
   ];
 }
 

@@ -2,7 +2,8 @@
 
 import { Command } from 'commander';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
-import type { WorkloadSpec, WorkloadStrategy } from '../../api/resources/workload.ts';
+import type { RolloutPlan } from '../../api/plans/rollout-plan.ts';
+import type { Workload, WorkloadSpec, WorkloadStrategy } from '../../api/resources/workload.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, usageError } from '../exit-codes.ts';
 import { hasNeighbourRules } from '../options/neighbour-options.ts';
@@ -10,8 +11,9 @@ import { type SpecOptions, specOf, withSpecOptions } from '../instances/run.ts';
 import { parseDurationMs, parseInteger, parseLabels, parseMemoryMiB } from '../options/units.ts';
 import { type Format, printNames, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
-import { replace } from '../replace.ts';
+import { dryRunOfReplace, replace } from '../replace.ts';
 import { openSession } from '../session.ts';
+import { printRollout } from './rollout-lines.ts';
 import { untilAvailable } from './workload-wait.ts';
 
 interface StrategyOptions {
@@ -85,6 +87,9 @@ function apart(workload: string, options: CreateOptions, template: WorkloadSpec[
 }
 
 interface UpdateOptions extends StrategyOptions {
+  readonly dryRun?: true;
+  readonly apply?: string;
+  readonly output: Format;
   readonly image?: string;
   readonly cpus?: string;
   readonly memory?: string;
@@ -102,11 +107,17 @@ export function updateCommand(cli: Cli): Command {
     .option('--cpus <count>', 'other CPUs')
     .option('--memory <amount>', 'other memory: 2GiB');
   return withStrategy(command)
+    .option('--dry-run', 'only show the plan: what changes, and which copies are replaced')
+    .option('--apply <hash>', 'carry out the plan with this hash, with the same options; refused when it has changed')
     .option('-w, --wait', 'wait until all copies are updated and available')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
+    .addOption(outputOption('value'))
     .addHelpText('after', '\nOther fields are changed with "berth apply"; "berth workload show NAME" prints them all.')
     .action(async (name: string, options: UpdateOptions, called: Command) => {
-      if (!called.options.some((each) => called.getOptionValueSource(each.attributeName()) === 'cli'))
+      const { dryRun, apply, output } = options;
+      if (apply !== undefined && dryRun) throw usageError('give only one of --dry-run and --apply');
+      const given = called.options.filter((each) => called.getOptionValueSource(each.attributeName()) === 'cli');
+      if (!given.some((each) => !planOptions.has(each.attributeName())))
         throw usageError(
           `no change of workload "${name}" is given`,
           '"berth workload update --help" shows the options',
@@ -114,23 +125,43 @@ export function updateCommand(cli: Cli): Command {
       const changes = templateChanges(options);
       const session = await openSession(cli, called);
       const { client, project } = session;
-      const changed = await attempting(
+      const replacement = {
+        ...({ kind: 'workload', name, project } as const),
+        change: ({ spec }: Workload) => ({
+          ...spec,
+          template: { ...spec.template, spec: { ...spec.template.spec, ...changes } },
+          strategy: strategyOf(spec.strategy, options) as WorkloadStrategy, // it was whole
+        }),
+      };
+      const changed: Workload & { readonly rollout?: RolloutPlan } = await attempting(
         `update workload "${name}"`,
         () =>
-          replace(client, {
-            ...({ kind: 'workload', name, project } as const),
-            change: ({ spec }) => ({
-              ...spec,
-              template: { ...spec.template, spec: { ...spec.template.spec, ...changes } },
-              strategy: strategyOf(spec.strategy, options) as WorkloadStrategy, // it was whole
-            }),
-          }),
+          dryRun
+            ? dryRunOfReplace(client, replacement)
+            : replace(client, { ...replacement, ...(apply ? { apply } : {}) }),
         { NotFound: '"berth workload ls" shows the workloads' },
       );
+      if (dryRun) return printRollout(cli, output, changed, `berth workload update ${name}${wordsOf(called)}`);
       const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
-      if (options.wait) await untilAvailable(cli, session, changed, timeoutMs);
+      const seen = options.wait ? await untilAvailable(cli, session, changed, timeoutMs) : changed;
+      if (output === 'json' || output === 'yaml') return printValue(cli, output, seen);
       cli.stdout.write(`workload ${name}: revision ${changed.status.revision}${options.wait ? ' is available' : ''}\n`);
     });
+}
+
+/** Options of `update` that change nothing. */
+const planOptions: ReadonlySet<string> = new Set(['dryRun', 'apply', 'wait', 'timeout', 'output']);
+
+/** The changes that were given, to be repeated with --apply. */
+function wordsOf(called: Command): string {
+  return called.options
+    .map((option) => {
+      const name = option.attributeName();
+      if (planOptions.has(name) || called.getOptionValueSource(name) !== 'cli') return '';
+      const value: unknown = called.getOptionValue(name);
+      return typeof value === 'string' ? ` ${option.long} ${value}` : ` ${option.long}`;
+    })
+    .join('');
 }
 
 function templateChanges({ image, size, cpus, memory }: UpdateOptions): Partial<InstanceSpec> {

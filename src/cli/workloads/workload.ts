@@ -14,7 +14,9 @@ import { replace } from '../replace.ts';
 import { openSession } from '../session.ts';
 import { fieldChanges } from '../../api/field-changes.ts';
 import { fieldLine } from '../apply/print-plan.ts';
-import { age, parseDurationMs, parseInteger } from '../options/units.ts';
+import { age, parseDurationMs } from '../options/units.ts';
+import { scaleCommand } from './scale.ts';
+import { undoCommand } from './undo.ts';
 import { createCommand, updateCommand } from './workload-spec.ts';
 import { untilAvailable } from './workload-wait.ts';
 
@@ -95,33 +97,6 @@ function statusCommand(cli: Cli): Command {
     });
 }
 
-function scaleCommand(cli: Cli): Command {
-  return new Command('scale')
-    .description('Change the number of copies')
-    .argument('<workload>')
-    .argument('<replicas>')
-    .option('--dry-run', 'only show which copies would be removed')
-    .addOption(outputOption('value'))
-    .action(async (name: string, count: string, options: { dryRun?: true; output: Format }, command: Command) => {
-      const replicas = parseInteger('replicas', count, { min: 0, max: 100_000 });
-      const { client, project } = await openSession(cli, command);
-      const plan = await attempting(
-        `scale workload "${name}"`,
-        () => client.scaleWorkload(name, { replicas }, { project, ...(options.dryRun ? { dryRun: true } : {}) }),
-        unknown,
-      );
-      const { output } = options;
-      if (output === 'json' || output === 'yaml') return printValue(cli, output, plan);
-      const would = plan.applied ? '' : 'would be ';
-      const lines = [
-        `${name}: ${would}scaled to ${replicas}`,
-        ...(plan.create > 0 ? [`  ${plan.create} ${plan.create === 1 ? 'copy' : 'copies'} ${would}created`] : []),
-        ...plan.remove.map((instance) => `  ${instance} ${would}removed`),
-      ];
-      cli.stdout.write(visible(`${lines.join('\n')}\n`, '\n'));
-    });
-}
-
 function pauseCommand(cli: Cli): Command {
   return setPaused(cli, 'pause', true).description('Pause an update; copies that fail are still replaced');
 }
@@ -163,26 +138,6 @@ function historyCommand(cli: Cli): Command {
         return [head, ...image, ...changes];
       });
       cli.stdout.write(visible(`${lines.join('\n')}\n`, '\n'));
-    });
-}
-
-function undoCommand(cli: Cli): Command {
-  return new Command('undo')
-    .description('Return to an earlier revision, as a new revision')
-    .argument('<workload>')
-    .option('--to <revision>', 'default: the one before the current one')
-    .action(async (name: string, { to }: { to?: string }, command: Command) => {
-      const body = to === undefined ? {} : { to: parseInteger('--to', to, { min: 1, max: Number.MAX_SAFE_INTEGER }) };
-      const { client, project } = await openSession(cli, command);
-      const { status } = await attempting(
-        `undo workload "${name}"`,
-        () => client.undoWorkload(name, body, { project }),
-        {
-          ...unknown,
-          InvalidRequest: `"berth workload history ${name}" shows the revisions`,
-        },
-      );
-      cli.stdout.write(`workload ${name}: returning to an earlier template, as revision ${status.revision}\n`);
     });
 }
 

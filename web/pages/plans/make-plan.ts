@@ -11,9 +11,9 @@ import {
   rebalanceShown,
   removalShown,
   resizeShown,
+  rolloutShown,
   scaleShown,
   type ShownPlan,
-  undoShown,
 } from './shown-plan.ts';
 
 /** What came of applying a plan. */
@@ -28,6 +28,8 @@ interface Planner {
   /** Throws `Conflict` when the plan is another by now. */
   apply(answers: Answers, hash: string): Promise<Applied>;
 }
+
+type ChangedWorkload = Parameters<typeof client.replace<'workload'>>[2];
 
 const minuteMs = 60_000;
 
@@ -88,28 +90,35 @@ const planners: Readonly<Record<PlanVerb, Planner>> = {
   },
   scale: {
     async plan(answers) {
-      const name = of(answers, 'workload');
-      const { metadata, status } = await client.get('workload', name, inProject(answers));
-      const replicas = numberOf(answers, 'replicas') ?? 0;
-      const plan = await client.scaleWorkload(name, { replicas }, { ...inProject(answers), dryRun: true });
-      return scaleShown(plan, { wanted: status.wanted, project: metadata.project });
+      const plan = await client.scaleWorkload(of(answers, 'workload'), copies(answers), dryRun(answers));
+      return scaleShown(plan, { project: answers['project'] ?? 'default' });
     },
-    async apply(answers) {
-      const name = of(answers, 'workload');
-      await client.scaleWorkload(name, { replicas: numberOf(answers, 'replicas') ?? 0 }, inProject(answers));
-      return { message: `Workload ${name} is scaled.`, path: paths.one('workload', { name, ...inProject(answers) }) };
+    async apply(answers, hash) {
+      await client.scaleWorkload(of(answers, 'workload'), { ...copies(answers), apply: hash }, inProject(answers));
+      return { message: `Workload ${of(answers, 'workload')} is scaled.`, path: workloadPath(answers) };
     },
   },
   undo: {
     async plan(answers) {
-      const { items } = await client.workloadRevisions(of(answers, 'workload'), inProject(answers));
-      return undoShown(items, numberOf(answers, 'to'));
+      const { rollout } = await client.undoWorkload(of(answers, 'workload'), revision(answers), dryRun(answers));
+      return rolloutShown(present(rollout));
     },
-    async apply(answers) {
+    async apply(answers, hash) {
+      const body = { ...revision(answers), apply: hash };
+      await client.undoWorkload(of(answers, 'workload'), body, inProject(answers));
+      return { message: `Workload ${of(answers, 'workload')} is updated.`, path: workloadPath(answers) };
+    },
+  },
+  update: {
+    async plan(answers) {
       const name = of(answers, 'workload');
-      const to = numberOf(answers, 'to');
-      await client.undoWorkload(name, to === undefined ? {} : { to }, inProject(answers));
-      return { message: `Workload ${name} is updated.`, path: paths.one('workload', { name, ...inProject(answers) }) };
+      const { rollout } = await client.dryRunOfChange('workload', name, await updated(answers));
+      return rolloutShown(present(rollout));
+    },
+    async apply(answers, apply) {
+      const name = of(answers, 'workload');
+      await client.replace('workload', name, await updated(answers), { apply });
+      return { message: `Workload ${name} is updated.`, path: workloadPath(answers) };
     },
   },
   remove: {
@@ -171,6 +180,40 @@ function moveOptions(answers: Answers): Parameters<typeof client.migrateInstance
   return {
     ...(answers['to'] === undefined ? {} : { to: answers['to'] }),
     ...(bandwidth === undefined ? {} : { bytesPerSecondMax: bandwidth * 1024 ** 2 }),
+  };
+}
+
+function workloadPath(answers: Answers): string {
+  return paths.one('workload', { name: of(answers, 'workload'), ...inProject(answers) });
+}
+
+function copies(answers: Answers): { readonly replicas: number } {
+  return { replicas: numberOf(answers, 'replicas') ?? 0 };
+}
+
+function dryRun(answers: Answers) {
+  return { ...inProject(answers), dryRun: true };
+}
+
+function revision(answers: Answers): { readonly to?: number } {
+  const to = numberOf(answers, 'to');
+  return to === undefined ? {} : { to };
+}
+
+/** The workload as it is now, with the answers. The hash says which one the plan is of. */
+async function updated(answers: Answers): Promise<ChangedWorkload> {
+  const { metadata, spec } = await client.get('workload', of(answers, 'workload'), inProject(answers));
+  const { template } = spec;
+  const [cpus, memoryMiB] = [numberOf(answers, 'cpus'), numberOf(answers, 'memory')];
+  const changes = {
+    ...(answers['image'] === undefined ? {} : { image: answers['image'] }),
+    ...(answers['size'] === undefined ? {} : { size: answers['size'] }),
+    ...(cpus === undefined ? {} : { cpus }),
+    ...(memoryMiB === undefined ? {} : { memoryMiB }),
+  };
+  return {
+    metadata: { project: metadata.project, labels: metadata.labels },
+    spec: { ...spec, template: { ...template, spec: { ...template.spec, ...changes } } },
   };
 }
 

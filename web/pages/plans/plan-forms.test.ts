@@ -43,8 +43,10 @@ describe('the command', () => {
     ],
     ['resize', 'instance=a&project=default&memory=512', 'abc', 'berth resize a --memory 512MiB --apply abc'],
     ['scale', 'workload=w&replicas=3', undefined, 'berth workload scale w 3 --dry-run'],
-    ['scale', 'workload=w&replicas=3', '', 'berth workload scale w 3'],
-    ['undo', 'workload=w&to=2', '', 'berth workload undo w --to 2'],
+    ['scale', 'workload=w&replicas=3', 'abc', 'berth workload scale w 3 --apply abc'],
+    ['undo', 'workload=w&to=2', undefined, 'berth workload undo w --to 2 --dry-run'],
+    ['undo', 'workload=w&to=2', 'abc', 'berth workload undo w --to 2 --apply abc'],
+    ['update', 'workload=w&image=b&memory=512', 'abc', 'berth workload update w --image b --memory 512MiB --apply abc'],
     ['remove', 'name=ci', undefined, 'berth pool rm ci --dry-run'],
     ['remove', 'kind=image&name=tiny', 'abc', 'berth image rm tiny --apply abc'],
   ] as const)('of %s %s, by %s: %s', (verb, query, hash, command) => {

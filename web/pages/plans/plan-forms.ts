@@ -3,7 +3,17 @@
 import type { Verb, AccessResource } from '../../../src/api/access.ts';
 import { projectFlag } from '../resource/commands.ts';
 
-export const planVerbs = ['drain', 'evacuate', 'rebalance', 'migrate', 'resize', 'scale', 'undo', 'remove'] as const;
+export const planVerbs = [
+  'drain',
+  'evacuate',
+  'rebalance',
+  'migrate',
+  'resize',
+  'scale',
+  'update',
+  'undo',
+  'remove',
+] as const;
 export type PlanVerb = (typeof planVerbs)[number];
 
 interface FieldShape {
@@ -122,6 +132,21 @@ export const planForms: Readonly<Record<PlanVerb, PlanForm>> = {
     needs: { verb: 'update', resource: 'workload' },
     fields: [workload, project, { name: 'replicas', label: 'Copies', type: 'number', min: 0, required: true }],
   },
+  update: {
+    title: 'Update',
+    what: 'Change the template of a workload: its copies are replaced in a rolling update. The plan shows what changes and which copies are replaced.',
+    command: 'berth workload update',
+    needs: { verb: 'update', resource: 'workload' },
+    oneOf: ['image', 'size', 'cpus', 'memory'],
+    fields: [
+      workload,
+      project,
+      { name: 'image', label: 'Image', type: 'text', flag: '--image' },
+      { name: 'size', label: 'Size', type: 'text', flag: '--size' },
+      { name: 'cpus', label: 'CPUs', type: 'number', min: 1, flag: '--cpus' },
+      { name: 'memory', label: 'Memory', type: 'number', unit: 'MiB', min: 1, flag: '--memory' },
+    ],
+  },
   undo: {
     title: 'Undo',
     what: 'Return to an earlier revision of a workload, in a rolling update.',
@@ -182,6 +207,9 @@ export function numberOf(answers: Answers, name: string): number | undefined {
   return value === undefined ? undefined : Number(value);
 }
 
+/** Their commands apply the change at once, unless they are asked for the plan. */
+const withDryRun: ReadonlySet<PlanVerb> = new Set(['scale', 'update', 'undo', 'remove']);
+
 /** With a hash: the command that applies the plan. */
 export function planCommand(verb: PlanVerb, answers: Answers, hash?: string): string {
   const { command, fields } = planForms[verb];
@@ -192,7 +220,7 @@ export function planCommand(verb: PlanVerb, answers: Answers, hash?: string): st
     const shown = `${value}${'unit' in field ? (field.unit ?? '') : ''}`;
     return field.flag === undefined ? [shown] : field.type === 'switch' ? [field.flag] : [`${field.flag} ${shown}`];
   });
-  const dry = verb === 'scale' || verb === 'remove' ? ['--dry-run'] : [];
+  const dry = withDryRun.has(verb) ? ['--dry-run'] : [];
   const apply = hash === undefined ? dry : hash === '' ? [] : [`--apply ${hash}`];
   return `${[command, ...words, ...apply].join(' ')}${projectFlag(answers['project'])}`;
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { HostPlan, PlannedGuest } from '../../../src/api/plans/host-plan.ts';
-import type { WorkloadRevisionView } from '../../../src/api/routes/workloads.ts';
-import { hostPlanShown, rebalanceShown, removalShown, resizeShown, scaleShown, undoShown } from './shown-plan.ts';
+import type { RolloutPlan } from '../../../src/api/plans/rollout-plan.ts';
+import { hostPlanShown, rebalanceShown, removalShown, resizeShown, rolloutShown, scaleShown } from './shown-plan.ts';
 
 const guest = (name: string, action: PlannedGuest['action'], target?: string): PlannedGuest => ({
   kind: 'instance',
@@ -77,30 +77,43 @@ it('shows amounts before and after a resize', () => {
 
 it('names the copies that go', () => {
   const shown = scaleShown(
-    { replicas: 1, create: 0, remove: ['w-2', 'w-1'], applied: false },
-    { wanted: 3, project: 'p' },
+    { before: 3, replicas: 1, create: 0, remove: ['w-2', 'w-1'], hash: 'x', applied: false },
+    { project: 'p' },
   );
   expect(shown.rows.map(({ name, action }) => `${name} ${action}`)).toEqual(['w-2 removed', 'w-1 removed']);
   expect(shown.facts).toEqual([{ name: 'Desired copies', before: '3', after: '1' }]);
+  expect(shown.hash).toBe('x');
 });
 
-const revision = (number: number, image: string, isPresent = false): WorkloadRevisionView =>
-  ({
-    number,
-    isPresent,
-    isStable: false,
-    createdAtMs: 0,
-    template: { labels: {}, spec: { image } },
-  }) as unknown as WorkloadRevisionView;
+const rollout: RolloutPlan = {
+  ...{ verb: 'update', workload: 'w', workloadId: 'wkl_1', project: 'p', hash: 'x' },
+  changes: [{ field: 'template.spec.image', before: 'a', after: 'b' }],
+  ...{ revision: { before: 2, after: 3 }, replicas: { before: 3, after: 3 } },
+  ...{ strategy: 'RollingUpdate', surge: 1, unavailable: 0, paused: false },
+  ...{ replaced: 2, kept: 1, created: 0, removed: [] },
+  hosts: [{ host: 'h1', copies: 1 }, { copies: 1 }],
+  copies: [
+    { instance: 'w-0', host: 'h1', revision: 2 },
+    { instance: 'w-1', revision: 1 },
+  ],
+};
 
-it.each([
-  [undefined, [{ name: 'spec.image', before: 'c', after: 'b' }]],
-  [1, [{ name: 'spec.image', before: 'c', after: 'a' }]],
-  [7, []],
-])('compares the template of revision %s with the present one', (to, facts) => {
-  const shown = undoShown([revision(1, 'a'), revision(2, 'b'), revision(3, 'c', true)], to);
-  expect(shown.facts).toEqual(facts);
-  expect(shown.obstacles).toEqual(to === 7 ? ['earlier revisions that are kept: 1, 2'] : []);
+it('shows which copies an update replaces, where they are, and how many at a time', () => {
+  const shown = rolloutShown(rollout);
+  expect(shown.summary).toBe('2 copies replaced, 1 kept: at most 4 copies at a time, at least 3 available.');
+  expect(shown.facts).toEqual([
+    { name: 'Revision', before: '2', after: '3' },
+    { name: 'template.spec.image', before: 'a', after: 'b' },
+  ]);
+  expect(shown.rows.map(({ name, action, before, why }) => [name, action, before, why])).toEqual([
+    ['w-0', 'replaced', 'h1', 'it has revision 2'],
+    ['w-1', 'replaced', 'no host yet', 'it has revision 1'],
+  ]);
+  expect(shown.notes).toEqual(['Copies that are replaced, by host: h1: 1, no host yet: 1.']);
+});
+
+it('cannot apply an update that changes nothing', () => {
+  expect(rolloutShown({ ...rollout, changes: [] }).obstacles).toEqual(['nothing would change']);
 });
 
 it('has no hash for what nothing uses', () => {

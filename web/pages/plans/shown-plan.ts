@@ -5,8 +5,9 @@ import { guestActionText, type HostPlan, type PlannedGuest, type Survival } from
 import type { MigrationPlan } from '../../../src/api/plans/migration-plan.ts';
 import type { RebalancePlan } from '../../../src/api/plans/rebalance.ts';
 import type { ResizePlan } from '../../../src/api/plans/resize-plan.ts';
-import type { ScalePlan, WorkloadRevisionView } from '../../../src/api/routes/workloads.ts';
-import { fieldChanges, fieldText } from '../../../src/api/field-changes.ts';
+import { copiesText, paceText, type RolloutPlan } from '../../../src/api/plans/rollout-plan.ts';
+import type { ScalePlan } from '../../../src/api/routes/workloads.ts';
+import { fieldText } from '../../../src/api/field-changes.ts';
 import { amountText, classText, spanText } from '../../parts/units.ts';
 
 export interface PlanRow {
@@ -33,6 +34,9 @@ export interface ShownPlan {
   readonly obstacles: readonly string[];
   readonly notes: readonly string[];
 }
+
+/** More hosts in one line are hard to read. */
+const hostsMax = 20;
 
 function amountsText(amounts: Readonly<Record<string, number>>): string {
   return Object.entries(amounts)
@@ -166,56 +170,70 @@ export function resizeShown({
 }
 
 export function scaleShown(
-  { replicas, create, remove }: ScalePlan,
-  now: { wanted: number; project: string },
+  { before, replicas, create, remove, hash }: ScalePlan,
+  { project }: { readonly project: string },
 ): ShownPlan {
   return {
+    hash,
     summary:
       create > 0
-        ? `${create} copies are created.`
+        ? `${copiesText(create)} created.`
         : remove.length > 0
-          ? `${remove.length} copies are removed, in this order.`
-          : 'Nothing changes.',
-    facts: [{ name: 'Desired copies', before: String(now.wanted), after: String(replicas) }],
+          ? `${copiesText(remove.length)} removed, in this order.`
+          : 'No copy is created or removed.',
+    facts: [{ name: 'Desired copies', before: String(before), after: String(replicas) }],
     rows: remove.map((name) => ({
       kind: 'instance',
-      project: now.project,
-      name,
-      action: 'removed',
-      bad: false,
-      before: 'a copy',
-      after: 'removed',
-      why: '',
+      ...{ project, name, action: 'removed', bad: false, before: 'a copy', after: 'removed', why: '' },
     })),
     obstacles: [],
     notes: [],
   };
 }
 
-/** `to`: number of a revision; absent: the one before the present one. */
-export function undoShown(revisions: readonly WorkloadRevisionView[], to: number | undefined): ShownPlan {
-  const present = revisions.find(({ isPresent }) => isPresent);
-  const former = revisions.filter(({ isPresent }) => !isPresent);
-  const target = to === undefined ? former.at(-1) : former.find(({ number }) => number === to);
-  if (present === undefined || target === undefined)
-    return {
-      summary: 'There is no such earlier revision.',
-      facts: [],
-      rows: [],
-      obstacles: [`earlier revisions that are kept: ${former.map(({ number }) => number).join(', ') || 'none'}`],
-      notes: [],
-    };
-  const changes = fieldChanges(present.template, target.template);
+/** Of an update or an undo. */
+export function rolloutShown(plan: RolloutPlan): ShownPlan {
+  const { changes, revision, replicas, replaced, kept, created, removed, hosts, copies, paused, project, hash } = plan;
+  const byHost = hosts.slice(0, hostsMax).map(({ host, copies: count }) => `${host ?? 'no host yet'}: ${count}`);
+  const row = { kind: 'instance', project, bad: false };
   return {
-    summary: `A rolling update replaces revision ${present.number} with the template of revision ${target.number}.`,
-    facts: changes.map(({ field, before, after }) => ({
-      name: field,
-      before: fieldText(before),
-      after: fieldText(after),
-    })),
-    rows: [],
-    obstacles: changes.length === 0 ? ['both templates are the same'] : [],
-    notes: target.isStable ? ['This is the newest revision whose copies were all available.'] : [],
+    hash,
+    summary:
+      replaced > 0
+        ? `${copiesText(replaced)} replaced${kept > 0 ? `, ${kept} kept` : ''}: ${paceText(plan)}.`
+        : created > 0
+          ? `${copiesText(created)} created.`
+          : removed.length > 0
+            ? `${copiesText(removed.length)} removed.`
+            : 'No copy is replaced.',
+    facts: [
+      { name: 'Revision', before: String(revision.before), after: String(revision.after) },
+      ...(replicas.before === replicas.after
+        ? []
+        : [{ name: 'Desired copies', before: String(replicas.before), after: String(replicas.after) }]),
+      ...changes.map(({ field, before, after }) => ({
+        name: field,
+        before: fieldText(before),
+        after: fieldText(after),
+      })),
+    ],
+    rows: [
+      ...copies.map(({ instance: name, host, revision: of }) => ({
+        ...{ ...row, name, action: 'replaced', before: host ?? 'no host yet', after: 'a new copy' },
+        why: `it has revision ${of}`,
+      })),
+      ...removed.map((name) => ({
+        ...{ ...row, name, action: 'removed', before: 'a copy', after: 'removed', why: 'fewer copies are wanted' },
+      })),
+    ],
+    obstacles: changes.length === 0 ? ['nothing would change'] : [],
+    notes: [
+      ...(byHost.length > 0
+        ? [`Copies that are replaced, by host: ${byHost.join(', ')}${hosts.length > byHost.length ? ', …' : ''}.`]
+        : []),
+      ...(replaced > copies.length ? [`${replaced - copies.length} more copies are replaced.`] : []),
+      ...(replaced > 0 && paused ? ['The workload is paused: nothing is replaced until it is resumed.'] : []),
+    ],
   };
 }
 

@@ -37,6 +37,7 @@ import { eventStreamHeaders, eventStreamOf, lastEventId, wantsEventStream } from
 import { newestRevision } from '../newest-revision.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
 import { bind, type QueryOf } from './bind.ts';
+import { byHash, dryRunOfRollout } from './workloads/rollouts.ts';
 import { type Answer, type Query, type Route, type RouteRequest, Written } from '../route.ts';
 import type { Topic, WatchFeed } from '../watch/watch-feed.ts';
 import { watchLines, watchTexts } from '../watch/watch-lines.ts';
@@ -100,7 +101,11 @@ function replace(kind: Kind, definition: ResourceDefinition, decider: Decider): 
   const operations = resourceOperations[kind];
   return bind(registeredRoutes(kind).replace, async ({ params: { name }, query, body }, request) => {
     const { principal } = request.caller;
-    const { project } = query;
+    const { project, apply } = query;
+    if (apply !== undefined && kind !== 'workload')
+      throw new ApiError('InvalidRequest', 'apply: only changes of workloads are applied by a hash', {
+        field: 'apply',
+      });
     const key = keyFor(definition, name, project);
     const before = decider.cache.get(kind, key)?.value;
     if (!before || !mayRead(principal, before, decider.cache)) throw notFound(kind, name);
@@ -116,8 +121,11 @@ function replace(kind: Kind, definition: ResourceDefinition, decider: Decider): 
       const now = snapshot.get(kind, key)?.value;
       return operations.replace(snapshot, { ...input, spec: withHiddenKept(input.spec, now) }, ctx);
     });
-    if (query.dryRun) return dryRunOfChange(kind, decider, request.caller, replace);
-    const done = await decideFor(forProject(input.project, decider), request, replace);
+    if (query.dryRun)
+      return kind === 'workload'
+        ? dryRunOfRollout('update', decider, request.caller, replace)
+        : dryRunOfChange(kind, decider, request.caller, replace);
+    const done = await decideFor(forProject(input.project, decider), request, byHash('update', apply, replace));
     return answer(kind, 200, { ...done, caller: request.caller }, decider);
   });
 }

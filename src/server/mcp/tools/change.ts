@@ -6,7 +6,6 @@ import { RebalanceOptions } from '../../../api/plans/rebalance.ts';
 import { ResizeOptions } from '../../../api/plans/resize-plan.ts';
 import type { UsedKind } from '../../../api/plans/used-kinds.ts';
 import { replicasMax } from '../../../api/resources/workload.ts';
-import type { ScalePlan } from '../../../api/routes/workloads.ts';
 import { type ToolContext, tool } from '../tool.ts';
 import { cleanValue } from '../untrusted.ts';
 import { closed, name, project } from './fields.ts';
@@ -85,7 +84,6 @@ const Scaling = Type.Object(
   },
   closed,
 );
-type Scaling = Static<typeof Scaling>;
 
 export const planScaleTool = tool({
   name: 'plan_scale',
@@ -93,12 +91,9 @@ export const planScaleTool = tool({
   description:
     'Says how many copies of a workload would be created, or which would be removed, the first to go first. Nothing is changed. Answers the planHash that "scale" needs.',
   input: Scaling,
-  async run(scaling, context) {
-    const plan = await scalingPlan(scaling, context);
-    return {
-      facts: { planHash: context.planHash.of('scale', agreed(scaling, plan)) },
-      untrusted: cleanValue({ plan }),
-    };
+  async run({ name: workload, project: asked, replicas }, { client, project: own }) {
+    const plan = await client.scaleWorkload(workload, { replicas }, { project: asked ?? own, dryRun: true });
+    return { facts: { planHash: plan.hash }, untrusted: cleanValue({ plan }) };
   },
 });
 
@@ -106,26 +101,15 @@ export const scaleTool = tool({
   name: 'scale',
   title: 'Scale a workload',
   description:
-    'Carries out the plan that "plan_scale" answered, with the same arguments. Refused when other copies would be created or removed by now.',
+    'Carries out the plan that "plan_scale" answered, with the same arguments. Refused when the workload has changed, or other copies would be created or removed by now: the refusal says what has changed.',
   input: Type.Object({ ...Scaling.properties, planHash }, closed),
   writes: true,
   destructive: true,
-  async run({ planHash: hash, ...scaling }, context) {
-    context.planHash.check('scale', agreed(scaling, await scalingPlan(scaling, context)), hash);
-    const { name: workload, project: asked, replicas } = scaling;
-    const plan = await context.client.scaleWorkload(workload, { replicas }, { project: asked ?? context.project });
+  async run({ planHash: apply, name: workload, project: asked, replicas }, { client, project: own }) {
+    const plan = await client.scaleWorkload(workload, { replicas, apply }, { project: asked ?? own });
     return { facts: { applied: plan.applied }, untrusted: cleanValue({ plan }) };
   },
 });
-
-function scalingPlan({ name: workload, project: asked, replicas }: Scaling, { client, project: own }: ToolContext) {
-  return client.scaleWorkload(workload, { replicas }, { project: asked ?? own, dryRun: true });
-}
-
-/** Input of the hash: the request, and the copies that it creates and removes. */
-function agreed(scaling: Scaling, { create, remove }: ScalePlan): unknown {
-  return { ...scaling, create, remove };
-}
 
 const Deletion = Type.Object(
   { kind: Type.Enum(['pool', 'image', 'size', 'group'] satisfies UsedKind[]), name, project },

@@ -43,6 +43,7 @@ const actionsByKind: { readonly [K in Kind]?: ActionsOf<K> } = {
       ...(spec.perHost
         ? []
         : [{ needs, plan: 'scale', answers: { ...answers, replicas: String(spec.replicas) } } as const]),
+      { needs, plan: 'update', answers },
       { needs, plan: 'undo', answers },
     ];
   },

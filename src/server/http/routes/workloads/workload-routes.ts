@@ -3,7 +3,7 @@
 import type { Workload } from '../../../../api/resources/workload.ts';
 import { workloadRoutes as routes } from '../../../../api/routes/workloads.ts';
 import { assertMayOn, notFound } from '../../../../core/access/may.ts';
-import { scalePlanOf, scaleWorkload } from '../../../../core/operations/workloads/scale.ts';
+import { assertNumbered, scalePlanOf, scaleWorkload } from '../../../../core/operations/workloads/scale.ts';
 import { historyOf } from '../../../../core/operations/workloads/revisions.ts';
 import { undoWorkload } from '../../../../core/operations/workloads/workload.ts';
 import { endpointsOf } from '../../../../core/workloads/endpoints.ts';
@@ -16,6 +16,7 @@ import { bind } from '../bind.ts';
 import { present } from '../present.ts';
 import { findOne } from '../resource-routes.ts';
 import { visibleTo } from '../visible.ts';
+import { byHash, dryRunOfRollout } from './rollouts.ts';
 import { withoutSecretsOfSpec } from '../without-secrets.ts';
 
 interface Named {
@@ -44,23 +45,30 @@ export function workloadRoutes(decider: Decider): Route[] {
       }));
       return { status: 200, json: { items } };
     }),
-    bind(routes.undo, async ({ params: { name }, query: { project }, body }, request) => {
+    bind(routes.undo, async ({ params: { name }, query: { project, dryRun }, body: { apply, ...to } }, request) => {
       const { key } = findToChange(request, { name, project });
       const { principal } = request.caller;
-      const undo = permitted(principal, (snapshot, ctx) => undoWorkload(snapshot, { key, ...body }, ctx));
-      await decideFor(forProject(project, decider), request, undo);
+      const undo = permitted(principal, (snapshot, ctx) => undoWorkload(snapshot, { key, ...to }, ctx));
+      if (dryRun) return dryRunOfRollout('undo', decider, request.caller, undo);
+      await decideFor(forProject(project, decider), request, byHash('undo', apply, undo));
       const entry = cache.get('workload', key);
       if (!entry) throw notFound('workload', name);
       return { status: 200, json: visibleTo(principal, cache)(present(entry), 'several') };
     }),
-    bind(routes.scale, async ({ params: { name }, query: { project, dryRun }, body: { replicas } }, request) => {
+    bind(routes.scale, async ({ params: { name }, query: { project, dryRun }, body }, request) => {
       const { value } = findToChange(request, { name, project });
-      const plan = scalePlanOf(cache, value, replicas, clock.nowMs());
-      if (dryRun) return { status: 200, json: { ...plan, applied: false } };
-      const input = { project: value.metadata.project, name: value.metadata.name, replicas };
-      const scale = permitted(request.caller.principal, (snapshot, ctx) => scaleWorkload(snapshot, input, ctx));
-      await decideFor(forProject(project, decider), request, scale);
-      return { status: 200, json: { ...plan, applied: true } };
+      if (dryRun) {
+        assertNumbered(value);
+        const plan = scalePlanOf(cache, value, body.replicas, clock.nowMs());
+        return { status: 200, json: { ...plan, applied: false } };
+      }
+      const input = { project: value.metadata.project, name: value.metadata.name, ...body };
+      const { decision } = await decideFor(
+        forProject(project, decider),
+        request,
+        permitted(request.caller.principal, (snapshot, ctx) => scaleWorkload(snapshot, input, ctx)),
+      );
+      return { status: 200, json: { ...decision.shown, applied: true } };
     }),
     bind(routes.endpoints, ({ params: { name }, query: { project, watch } }, request) => {
       const { key, value } = find(request, { name, project });
