@@ -202,7 +202,7 @@ describe('what is refused', () => {
       };
       expect(errors[0]).toMatchObject({
         status,
-        request_id: expect.stringMatching(/^req-/),
+        request_id: expect.stringMatching(/^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
         detail: expect.any(String),
       });
       expect(errors[0].code).toBe(code ?? undefinedCode);
@@ -219,6 +219,58 @@ describe('what is refused', () => {
       allocations: { [root ?? '']: { resources: { VCPU: 1, CUSTOM_USED: 1 } } },
       consumer_generation: 1,
     });
+  });
+});
+
+describe('a refusal', () => {
+  const refused = (accept: string, path = '/resource_providers/<x>', version = '1.39') =>
+    systemFetch(`${server.url}/placement${path}`, {
+      headers: { 'x-auth-token': 'operator', 'openstack-api-version': `placement ${version}`, accept },
+    });
+
+  it.each([
+    ['text/html', 'text/html; charset=UTF-8', 406],
+    ['text/html, application/json', 'text/html; charset=UTF-8', 404],
+    ['text/html;q=0.5, application/json', 'application/json', 404],
+    ['text/html, application/json;q=0', 'text/html; charset=UTF-8', 406],
+    ['*/*', 'application/json', 404],
+    ['text/*, */*;q=0.1', 'text/html; charset=UTF-8', 404],
+    ['text/plain', 'text/plain; charset=UTF-8', 406],
+    ['application/xml', 'text/plain; charset=UTF-8', 406],
+  ])('for "%s" comes as %s', async (accept, type, status) => {
+    const answer = await refused(accept);
+    expect([answer.headers.get('content-type'), answer.status]).toEqual([type, status]);
+    const body = await answer.text();
+    if (type === 'application/json') expect(JSON.parse(body)).toMatchObject({ errors: [{ status }] });
+    else expect(body).toContain(`${status} Not`);
+  });
+
+  it('as a page of HTML has what was asked for as text', async () => {
+    const body = await (await refused('text/html', '/resource_providers?<b>=1', '1.39<i>')).text();
+    expect(body).toContain('<title>400 Bad Request</title>');
+    expect(body).toContain('invalid version string: 1.39&lt;i&gt;');
+  });
+
+  it('has the request id of its header', async () => {
+    const answer = await refused('application/json');
+    const id = answer.headers.get('x-openstack-request-id');
+    expect(await answer.json()).toMatchObject({ errors: [{ request_id: id }] });
+  });
+
+  it('names classes in use in the order of all classes', async () => {
+    const [uuid, by] = [randomUUID(), randomUUID()];
+    await ask('POST', '/resource_providers', { body: { name: 'in-order', uuid } });
+    const inventories = { DISK_GB: { total: 9 }, CUSTOM_USED: { total: 9 }, VCPU: { total: 9 } };
+    await ask('PUT', `/resource_providers/${uuid}/inventories`, {
+      body: { resource_provider_generation: 0, inventories },
+    });
+    const allocations = { [uuid]: { resources: { CUSTOM_USED: 1, DISK_GB: 1, VCPU: 1 } } };
+    const owner = { project_id: 'p', user_id: 'u', consumer_generation: null, consumer_type: 'TEST' };
+    await ask('PUT', `/allocations/${by}`, { body: { allocations, ...owner } });
+    const { status, json } = await ask('DELETE', `/resource_providers/${uuid}/inventories`);
+    expect([status, JSON.stringify(json)]).toEqual([409, expect.stringContaining("'VCPU, DISK_GB, CUSTOM_USED'")]);
+    await ask('DELETE', `/allocations/${by}`);
+    await ask('DELETE', `/resource_providers/${uuid}`);
   });
 });
 

@@ -163,17 +163,24 @@ export function answerOfFault(error: unknown, { request, version }: FaultContext
     ...(status === 406 && version === undefined ? { max_version: '1.39', min_version: '1.0' } : {}),
   };
   const common = { ...headers, ...(version === undefined ? {} : versionHeaders(version)) };
-  if (acceptsJson(request.headers['accept']))
-    return {
-      status,
-      headers: { 'content-type': 'application/json', ...common },
-      body: JSON.stringify({ errors: [entry] }),
-    };
-  return {
-    status,
-    headers: { 'content-type': 'text/plain; charset=UTF-8', ...common },
-    body: `${status} ${entry.title}\n\n${entry.detail}`,
-  };
+  const form = faultForm(request.headers['accept']);
+  const body = form === 'application/json' ? JSON.stringify({ errors: [entry] }) : text(entry, form);
+  return { status, headers: { 'content-type': form, ...common }, body };
+}
+
+/** For browsers, and for clients that take neither this nor JSON. */
+function text(
+  { status, title, detail }: { readonly status: number; readonly title: string; readonly detail: string },
+  form: FaultForm,
+): string {
+  if (form !== html) return `${status} ${title}\n\n${detail}`;
+  const shown = escaped(detail).replace(/\n\n\s*/, '<br /><br />\n');
+  const name = `${status} ${title}`;
+  return `<html>\n <head>\n  <title>${name}</title>\n </head>\n <body>\n  <h1>${name}</h1>\n  ${shown}\n </body>\n</html>\n`;
+}
+
+function escaped(said: string): string {
+  return said.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }
 
 function described(error: unknown): { status: number; detail: string; headers: Readonly<Record<string, string>> } {
@@ -198,10 +205,29 @@ const explanations: Readonly<Record<number, (request: Pick<PlacementRequest, 'me
 const titles: Readonly<Record<number, string>> = { 503: 'Service Unavailable' };
 
 export function acceptsJson(accept: string | undefined): boolean {
-  if (accept === undefined || accept.trim() === '') return true;
-  return accept.split(',').some((each) => {
+  return accept === undefined || accept.trim() === '' || qualityOf(accept, 'application/json') > 0;
+}
+
+const html = 'text/html; charset=UTF-8';
+type FaultForm = 'application/json' | typeof html | 'text/plain; charset=UTF-8';
+
+/** In which form a refusal goes out. Of two that are as welcome HTML wins, as in the original; without a wish it is JSON. */
+function faultForm(accept: string | undefined): FaultForm {
+  if (accept === undefined || accept.trim() === '' || accept.trim() === '*/*') return 'application/json';
+  const [json, page] = [qualityOf(accept, 'application/json'), qualityOf(accept, 'text/html')];
+  if (page > 0 && page >= json) return html;
+  return json > 0 ? 'application/json' : 'text/plain; charset=UTF-8';
+}
+
+/** How welcome a media type is, from 0 to 1: what the most exact range says of it. */
+function qualityOf(accept: string, type: string): number {
+  const ranges = [type, `${type.split('/')[0]}/*`, '*/*'];
+  const found = new Map<string, number>();
+  for (const each of accept.split(',')) {
     const [range = '', ...options] = each.split(';').map((part) => part.trim().toLowerCase());
-    const quality = options.find((option) => option.startsWith('q='))?.slice(2);
-    return Number(quality ?? 1) > 0 && ['*/*', 'application/*', 'application/json'].includes(range);
-  });
+    const quality = Number(options.find((option) => option.startsWith('q='))?.slice(2) ?? 1);
+    found.set(range, Math.max(found.get(range) ?? 0, Number.isFinite(quality) ? quality : 0));
+  }
+  const exact = ranges.find((range) => found.has(range));
+  return exact === undefined ? 0 : (found.get(exact) ?? 0);
 }

@@ -1,6 +1,7 @@
 // The Placement API on Fastify, below a path or as all that a listener serves. Bodies stay unread here: that API answers for them
 // in its own form.
 
+import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../api/errors.ts';
 import { traceParentIn } from '../../base/tracing/trace-parent.ts';
@@ -12,6 +13,7 @@ import type { PlacementAnswer, PlacementCaller } from './exchange.ts';
 import type { Refusal } from '../audit/refusals.ts';
 import type { Connections } from '../http/connections/connections.ts';
 import { type AnsweredRequest, pathOf, singleHeaders } from '../http/request-parts.ts';
+import { normalUuid } from './wire/json-schema.ts';
 
 export interface PlacementMount {
   readonly app: PlacementApp;
@@ -51,7 +53,7 @@ async function answer(
 ): Promise<FastifyReply> {
   const { url, method, body } = request;
   const question = url.indexOf('?');
-  const requestId = `req-${request.id}`;
+  const requestId = placementId(request.id);
   const made = await mount.app.handle({
     method,
     path: pathOf(url).slice(mount.at.length),
@@ -60,7 +62,7 @@ async function answer(
     body: typeof body === 'string' ? body : '',
     caller: callerIn(request, { mount, parts }),
     as: {
-      ...{ principal: request.principal ?? anonymous, requestId: request.id, address: request.ip, face: 'placement' },
+      ...{ principal: request.principal ?? anonymous, requestId, address: request.ip, face: 'placement' },
       traceParent: traceParentIn(request.headers['traceparent']),
     },
     mount: mount.at,
@@ -70,6 +72,11 @@ async function answer(
   send(made, { request, reply, requestId }, parts);
   tell(made, request, { mount, parts });
   return reply;
+}
+
+/** In the form of OpenStack's ids, which clients search for in logs: `req-` and a UUID. Answers and the audit log have the same. */
+function placementId(id: string): string {
+  return `req-${normalUuid(hash('sha256', id, 'hex').slice(0, 32))}`;
 }
 
 interface Served {
@@ -98,7 +105,8 @@ function tell(
   request: FastifyRequest,
   { mount, parts }: { readonly mount: PlacementMount; readonly parts: Parts },
 ): void {
-  const { method, id: requestId, ip: address, principal, url } = request;
+  const { method, ip: address, principal, url } = request;
+  const requestId = placementId(request.id);
   parts.answered?.({
     ...{ method, route: route === 'none' ? route : mount.at + route, status },
     tookMs: (parts.monotonicMs?.() ?? 0) - request.startedMs,

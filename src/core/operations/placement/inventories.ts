@@ -10,7 +10,7 @@ import { nameOf, placementIndexOf } from '../../state/views/placement-index.ts';
 import { Draft } from './draft.ts';
 import { badRequest, conflict, notFound, ours, placementCodes } from './fault.ts';
 import { stateInventories } from './host-inventories.ts';
-import { isKnownName, unknownClass } from './names.ts';
+import { isKnownName, knownNames, unknownClass } from './names.ts';
 import { providerOf } from './providers.ts';
 
 export type Inventories = Readonly<Record<string, Inventory>>;
@@ -141,11 +141,13 @@ function assertCapacities(
   }
 }
 
-/** The classes that would go although some of them is held. */
+/** The classes that would go although some of them is held, in the order of all classes. */
 function removedInUse(snapshot: Snapshot, provider: Provider, next: Inventories): string | undefined {
   const used = snapshot.usedBy(provider.id);
   const held = Object.keys(provider.inventories).filter((name) => !Object.hasOwn(next, name) && used.get(name));
-  return held.length > 0 ? held.join(', ') : undefined;
+  if (held.length < 2) return held[0];
+  const order = knownNames(snapshot, 'class');
+  return held.sort((a, b) => order.indexOf(a) - order.indexOf(b)).join(', ');
 }
 
 function written(snapshot: Snapshot, provider: Provider, inventories: Inventories, ctx: Context): Plan {

@@ -41,6 +41,13 @@ describe('every refusal is JSON with a code', () => {
     ['a name that is too long', ask(`GET /v1/instances/${'a'.repeat(1000)}`), 400, 'InvalidRequest', /./],
     ['no HTTP', 'hello\r\n\r\n', 400, 'InvalidRequest', /cannot be read as HTTP/],
     ['a method that HTTP does not know', ask('BREW /v1/instances'), 400, 'InvalidRequest', /cannot be read as HTTP/],
+    [
+      'a length that is no number',
+      ask('GET /healthz', `${closing}content-length: long\r\n`),
+      400,
+      'InvalidRequest',
+      /integer/,
+    ],
     ['no host', ask('GET /healthz', 'connection: close\r\n'), 400, 'InvalidRequest', /Host/],
     ['an expectation', ask('GET /healthz', `${closing}expect: tea\r\n`), 400, 'InvalidRequest', /tea/],
     [

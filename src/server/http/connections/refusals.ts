@@ -46,6 +46,11 @@ function describe(code: unknown, { message }: Error): ApiError {
         'RequestTimeout',
         'no complete request arrived within 60 s; send it again on a new connection',
       );
+    case 'HPE_INVALID_CONTENT_LENGTH':
+      return new ApiError(
+        'InvalidRequest',
+        'this cannot be read as HTTP: the content-length header must be an integer of at least 0',
+      );
     default:
       return new ApiError('InvalidRequest', `this cannot be read as HTTP: ${message.replace(/^Parse Error: /, '')}`);
   }
