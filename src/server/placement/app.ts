@@ -4,7 +4,6 @@ import { type AuditParts, withLine } from '../audit/trail.ts';
 import { contextOf, type Decider } from '../decide.ts';
 import type { Logger } from '../../base/log.ts';
 import {
-  acceptsJson,
   answerOf,
   answerOfFault,
   type Exchange,
@@ -24,6 +23,7 @@ import { nameRoutes } from './routes/names.ts';
 import { modified, providerRoutes } from './routes/providers.ts';
 import type { PlacementRoute } from './routes/route.ts';
 import { usageRoutes } from './routes/usages.ts';
+import { acceptsJson } from './wire/accept.ts';
 import { askedVersion, versionMax, versionMin } from './versions.ts';
 
 export const placementRoutes: readonly PlacementRoute[] = [

@@ -248,7 +248,7 @@ describe('a refusal', () => {
   it('as a page of HTML has what was asked for as text', async () => {
     const body = await (await refused('text/html', '/resource_providers?<b>=1', '1.39<i>')).text();
     expect(body).toContain('<title>400 Bad Request</title>');
-    expect(body).toContain('invalid version string: 1.39&lt;i&gt;');
+    expect(body).toContain('invalid version string: 1.39&#60;i&#62;');
   });
 
   it('has the request id of its header', async () => {
@@ -292,5 +292,11 @@ describe('a request that is no JSON', () => {
     const answer = await send(method, path, headers, body);
     expect(answer.status).toBe(status);
     if (status === 405) expect(answer.headers.get('allow')).toBe('GET, POST');
+  });
+
+  it('is told so in a page, when the client asks for one', async () => {
+    const answer = await send('GET', '/no<b>thing', { accept: 'text/html' });
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([404, 'text/html; charset=UTF-8']);
+    expect(await answer.text()).toContain('<h1>404 Not Found</h1>');
   });
 });

@@ -9,6 +9,7 @@ import type { Decider } from '../decide.ts';
 import type { Caller } from '../http/caller.ts';
 import { requestTraceId } from '../tracing/request-trace.ts';
 import { formAt, since, type ByVersion } from './versions.ts';
+import { type RefusalForm, refusalFormOf } from './wire/accept.ts';
 import { type Schema, schemaFault } from './wire/json-schema.ts';
 
 /** A request as it came. */
@@ -163,24 +164,33 @@ export function answerOfFault(error: unknown, { request, version }: FaultContext
     ...(status === 406 && version === undefined ? { max_version: '1.39', min_version: '1.0' } : {}),
   };
   const common = { ...headers, ...(version === undefined ? {} : versionHeaders(version)) };
-  const form = faultForm(request.headers['accept']);
-  const body = form === 'application/json' ? JSON.stringify({ errors: [entry] }) : text(entry, form);
-  return { status, headers: { 'content-type': form, ...common }, body };
+  return { status, ...writtenAs(refusalFormOf(request.headers['accept']), { status, entry, common }) };
 }
 
-/** For browsers, and for clients that take neither this nor JSON. */
-function text(
-  { status, title, detail }: { readonly status: number; readonly title: string; readonly detail: string },
-  form: FaultForm,
-): string {
-  if (form !== html) return `${status} ${title}\n\n${detail}`;
-  const shown = escaped(detail).replace(/\n\n\s*/, '<br /><br />\n');
-  const name = `${status} ${title}`;
-  return `<html>\n <head>\n  <title>${name}</title>\n </head>\n <body>\n  <h1>${name}</h1>\n  ${shown}\n </body>\n</html>\n`;
+interface Refused {
+  readonly status: number;
+  readonly entry: { readonly title: string; readonly detail: string };
+  readonly common: Readonly<Record<string, string>>;
 }
 
-function escaped(said: string): string {
-  return said.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+function writtenAs(form: RefusalForm, { status, entry, common }: Refused): Pick<PlacementAnswer, 'headers' | 'body'> {
+  const as = (type: string) => ({ 'content-type': type, ...common });
+  const heading = `${status} ${entry.title}`;
+  switch (form) {
+    case 'json':
+      return { headers: as('application/json'), body: JSON.stringify({ errors: [entry] }) };
+    case 'html':
+      return {
+        headers: as('text/html; charset=UTF-8'),
+        body: `<html>\n<head><title>${heading}</title></head>\n<body><h1>${heading}</h1>\n<p>${paragraphs(entry.detail)}</p></body>\n</html>\n`,
+      };
+    default:
+      return { headers: as('text/plain; charset=UTF-8'), body: `${heading}\n\n${entry.detail}` };
+  }
+}
+
+function paragraphs(text: string): string {
+  return text.replace(/[&<>"']/g, (each) => `&#${each.charCodeAt(0)};`).replace(/\n\n\s*/, '<br /><br />\n');
 }
 
 function described(error: unknown): { status: number; detail: string; headers: Readonly<Record<string, string>> } {
@@ -203,31 +213,3 @@ const explanations: Readonly<Record<number, (request: Pick<PlacementRequest, 'me
 };
 
 const titles: Readonly<Record<number, string>> = { 503: 'Service Unavailable' };
-
-export function acceptsJson(accept: string | undefined): boolean {
-  return accept === undefined || accept.trim() === '' || qualityOf(accept, 'application/json') > 0;
-}
-
-const html = 'text/html; charset=UTF-8';
-type FaultForm = 'application/json' | typeof html | 'text/plain; charset=UTF-8';
-
-/** In which form a refusal goes out. Of two that are as welcome HTML wins, as in the original; without a wish it is JSON. */
-function faultForm(accept: string | undefined): FaultForm {
-  if (accept === undefined || accept.trim() === '' || accept.trim() === '*/*') return 'application/json';
-  const [json, page] = [qualityOf(accept, 'application/json'), qualityOf(accept, 'text/html')];
-  if (page > 0 && page >= json) return html;
-  return json > 0 ? 'application/json' : 'text/plain; charset=UTF-8';
-}
-
-/** How welcome a media type is, from 0 to 1: what the most exact range says of it. */
-function qualityOf(accept: string, type: string): number {
-  const ranges = [type, `${type.split('/')[0]}/*`, '*/*'];
-  const found = new Map<string, number>();
-  for (const each of accept.split(',')) {
-    const [range = '', ...options] = each.split(';').map((part) => part.trim().toLowerCase());
-    const quality = Number(options.find((option) => option.startsWith('q='))?.slice(2) ?? 1);
-    found.set(range, Math.max(found.get(range) ?? 0, Number.isFinite(quality) ? quality : 0));
-  }
-  const exact = ranges.find((range) => found.has(range));
-  return exact === undefined ? 0 : (found.get(exact) ?? 0);
-}

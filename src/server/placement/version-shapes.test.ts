@@ -63,6 +63,20 @@ describe('writes', () => {
     expect(await statuses([1, 2, 39], remove)).toEqual([404, 204, 404]);
   });
 
+  it('of traits are answered with the standard ones first', async () => {
+    const uuid = await newProvider();
+    await ask('PUT', '/traits/CUSTOM_A');
+    const traits = ['CUSTOM_A', 'HW_NUMA_ROOT', 'HW_CPU_X86_AVX'];
+    const shown = ['HW_CPU_X86_AVX', 'HW_NUMA_ROOT', 'CUSTOM_A'];
+    const body = { traits, resource_provider_generation: 2 };
+    expect((await ask('PUT', `/resource_providers/${uuid}/traits`, { body })).json).toMatchObject({ traits: shown });
+    const { provider_summaries: summaries } = await jsonAt(
+      '/allocation_candidates?resources=VCPU:1&required=CUSTOM_A',
+      39,
+    );
+    expect(summaries).toMatchObject({ [uuid]: { traits: shown } });
+  });
+
   it('of traits are there from 1.6 on', async () => {
     const put = (version: number) => ask('PUT', '/traits/CUSTOM_SHAPE', { version });
     expect(await statuses([5, 6, 39], put)).toEqual([404, 201, 204]);

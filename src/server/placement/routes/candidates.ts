@@ -10,6 +10,7 @@ import type { Snapshot } from '../../../core/state/snapshot.ts';
 import { placementIndexOf } from '../../../core/state/views/placement-index.ts';
 import { checkQuery, type Exchange, form, type Reply } from '../exchange.ts';
 import { candidateQuery, candidateQuestion } from '../wire/candidate-query.ts';
+import { shownTraits } from '../wire/provider.ts';
 import { modified } from './providers.ts';
 import type { PlacementRoute } from './route.ts';
 
@@ -94,7 +95,7 @@ function summariesOf(
           { capacity: capacityOf(inventory), used: Math.ceil(provider.used.get(name) ?? 0) },
         ]),
     ),
-    ...(version >= 17 ? { traits: [...provider.traits] } : {}),
+    ...(version >= 17 ? { traits: shownTraits(provider) } : {}),
     ...(version >= 29
       ? {
           parent_provider_uuid: provider.parent === null ? null : index.uuidOf(provider.parent),

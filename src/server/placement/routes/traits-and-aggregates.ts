@@ -10,7 +10,7 @@ import {
 import type { Provider } from '../../../core/state/records.ts';
 import { commit } from '../commit.ts';
 import { type Exchange, form, jsonBody, type Reply, uuidOf } from '../exchange.ts';
-import { generationOf } from '../wire/provider.ts';
+import { generationOf, shownTraits } from '../wire/provider.ts';
 import { aggregatesBody, traitsBody } from '../wire/schemas.ts';
 import { modified } from './providers.ts';
 import type { PlacementRoute } from './route.ts';
@@ -29,14 +29,14 @@ export const describingRoutes: readonly PlacementRoute[] = [
 function showTraits(exchange: Exchange): Reply {
   const uuid = uuidOf(exchange);
   const sorry = `No resource provider with uuid ${uuid} found: No resource provider with uuid ${uuid} found`;
-  return shownTraits(exchange, providerOf(exchange.snapshot, uuid, sorry));
+  return traitsReply(exchange, providerOf(exchange.snapshot, uuid, sorry));
 }
 
-function shownTraits({ version, decider }: Exchange, provider: Provider): Reply {
+function traitsReply({ version, decider }: Exchange, provider: Provider): Reply {
   return {
     status: 200,
     json: {
-      traits: [...provider.traits],
+      traits: shownTraits(provider),
       resource_provider_generation: generationOf(decider.cache, provider),
     },
     ...modified(version, 'now'),
@@ -51,7 +51,7 @@ async function putTraits(exchange: Exchange): Promise<Reply> {
   );
   const asked = { uuid, traits: body.traits, generation: body.resource_provider_generation };
   await commit(exchange, (snapshot) => setTraits(snapshot, asked));
-  return shownTraits(exchange, providerOf(exchange.decider.cache, uuid));
+  return traitsReply(exchange, providerOf(exchange.decider.cache, uuid));
 }
 
 async function removeTraits(exchange: Exchange): Promise<Reply> {

@@ -48,3 +48,9 @@ export function generationOf(snapshot: Snapshot, { id, generation }: Provider): 
 export function changedOf({ outside }: Provider): number | 'now' {
   return outside?.changedAtMs ?? 'now';
 }
+
+/** Standard ones before those of operators, as the original lists the traits of a provider. */
+export function shownTraits({ traits }: { readonly traits: Iterable<string> }): string[] {
+  const rank = (trait: string): number => (trait.startsWith('CUSTOM_') ? 1 : 0);
+  return [...traits].sort((a, b) => rank(a) - rank(b));
+}
