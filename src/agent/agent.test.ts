@@ -62,6 +62,17 @@ describe('the agent', () => {
       expect(boots()).toBe(2);
     });
 
+    it('reports a resize of what was stopped before it was created as done', async () => {
+      const { plane, startAgent, pass } = begin();
+      await startAgent();
+      plane.put({ want: 'stopped', generation: 2, resized: 1 });
+      await pass(2000);
+      expect(plane.last()).toMatchObject({ state: 'stopped', resized: 1 });
+      plane.put({ generation: 3, resized: 1 });
+      await pass(5000);
+      expect(plane.last()).toMatchObject({ state: 'running', resized: 1 });
+    });
+
     it('starts a guest that ended again when that is ordered, once, and keeps the disk', async () => {
       const { world, plane, startAgent, pass, guest, boots } = begin();
       await startAgent();

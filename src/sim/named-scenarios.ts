@@ -63,6 +63,17 @@ function updated(drawn: Scenario): Scenario {
   };
 }
 
+/** With much room, as few full hosts take nothing more, and with many faults. */
+const inTurmoil = (drawn: Scenario): Scenario => ({
+  ...drawn,
+  hosts: Array.from({ length: 2 }, () => [...drawn.hosts, ...drawn.hosts, ...drawn.hosts, ...drawn.hosts])
+    .flat()
+    .slice(0, Math.max(6, 2 * drawn.hosts.length)),
+  faults: moving.map((kind, index) => ({ kind, everyMsMean: 5_000 + 2_000 * index })),
+  limits: {},
+  restored: false,
+});
+
 const shapes = {
   /** Hosts are lost and come back; exclusive instances ask for self-stop and for a copy elsewhere. */
   'host-loss': (drawn: Scenario): Scenario => ({
@@ -78,17 +89,7 @@ const shapes = {
   /** Workloads are updated all the time, also to what never becomes ready; in every second seed hosts and guests fail as well. */
   rolling: updated,
   /** Instances and their volumes move between hosts that crash, freeze and are cut off, at any step of a move. */
-  migrate: (drawn: Scenario): Scenario => ({
-    ...drawn,
-    // With room to move: of few full hosts none takes anything.
-    hosts: Array.from({ length: 2 }, () => [...drawn.hosts, ...drawn.hosts, ...drawn.hosts, ...drawn.hosts])
-      .flat()
-      .slice(0, Math.max(6, 2 * drawn.hosts.length)),
-    faults: moving.map((kind, index) => ({ kind, everyMsMean: 5_000 + 2_000 * index })),
-    limits: {},
-    restored: false,
-    moves: true,
-  }),
+  migrate: (drawn: Scenario): Scenario => ({ ...inTurmoil(drawn), moves: true }),
   /** Hosts are drained while servers, agents and hosts fail; in every second seed only servers do, and workloads stay available. */
   drain: (drawn: Scenario): Scenario =>
     isCalm(drawn)
@@ -104,6 +105,10 @@ const shapes = {
           restored: false,
           drainsHosts: true,
         },
+  /** Instances are resized, on hosts with room for it, while any step of it may be broken off. */
+  resize: (drawn: Scenario): Scenario => ({ ...inTurmoil(drawn), resizes: true }),
+  /** Guests are booted ahead, for people and for jobs, while servers, agents and hosts fail. */
+  warm: (drawn: Scenario): Scenario => ({ ...inTurmoil(drawn), keepsWarm: true }),
 } as const satisfies Record<string, (drawn: Scenario) => Scenario>;
 
 export type ScenarioName = keyof typeof shapes;

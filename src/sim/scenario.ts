@@ -44,6 +44,10 @@ export interface Scenario {
   readonly updates?: 'calm' | 'stormy';
   /** An operator moves instances between hosts. */
   readonly moves?: true;
+  /** A user resizes instances. */
+  readonly resizes?: true;
+  /** There are warm pools, one of them for jobs. */
+  readonly keepsWarm?: true;
   /** An operator drains hosts, and there is a workload to be replaced. */
   readonly drainsHosts?: true;
   readonly heartbeatMs: number;

@@ -64,7 +64,12 @@ function statusWithoutRun(parts: GuestParts, entry: LedgerEntry): ReportedStatus
   }
   const nothing = notes.settledOf(instanceId, incarnation);
   if (nothing === 'absent') return { state: 'absent' };
-  return nothing === 'stopped' ? { state: 'stopped', ready: false, ports: [], phases: [] } : undefined;
+  return nothing === 'stopped' ? unmadeStatus(entry.assignment) : undefined;
+}
+
+/** It was stopped before there was a guest: the first one is created with the present amounts, so that a resize is done. */
+function unmadeStatus({ resized }: Assignment): GuestStatus {
+  return { state: 'stopped', ready: false, ports: [], phases: [], ...(resized === undefined ? {} : { resized }) };
 }
 
 /** Of a guest that moves to this host. */

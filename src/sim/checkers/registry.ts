@@ -25,6 +25,7 @@ import { quotaChecker } from './quota.ts';
 import { outageChecker } from './outage.ts';
 import { refusedChecker } from './refused.ts';
 import { replacementsChecker } from './replacements.ts';
+import { resizesChecker } from './plans/resizes.ts';
 import { restartChecker } from './restart.ts';
 import { revisionsChecker } from './revisions.ts';
 import { schedulesChecker } from './edges/schedules.ts';
@@ -74,4 +75,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   sparesChecker,
   replacementsChecker,
   migrationsChecker,
+  resizesChecker,
 ];

@@ -141,7 +141,7 @@ class RestartChecker implements Checker {
     if (!holdsCpu || instance === undefined || instance.metadata.deletionRequestedAtMs !== undefined) return false;
     const { status, spec } = instance;
     if (status.host !== host || status.incarnation !== incarnation || spec.powerState === 'stopped') return false;
-    if (status.migration?.step === 'Copying') return false;
+    if (status.migration?.step === 'Copying' || status.resize?.pending) return false;
     const reason = status.conditions.find(({ type }) => type === 'Running')?.reason;
     return status.phase !== 'Exited' && (status.phase !== 'Failed' || reason === 'HostLost');
   }

@@ -34,6 +34,7 @@ export function undisturbedChecker({ world }: Facts): Checker {
         now.status.phase === 'Exited' ||
         now.status.phase === 'Failed' ||
         now.status.migration?.step === 'Copying' ||
+        now.status.resize?.pending ||
         mayEndByCheck(now))
     )
       mayStop.add(lifeOf(now));

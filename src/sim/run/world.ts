@@ -354,6 +354,10 @@ export class World {
     const runsJobs = this.size === 'small' && seededPrng(this.seed, 'runs jobs').chance(1, 4);
     // And one of four a tenant whose token is of one project.
     const isWalled = this.size === 'small' && seededPrng(this.seed, 'is walled').chance(1, 4);
+    const resizes =
+      this.scenario.resizes === true || (this.size === 'small' && seededPrng(this.seed, 'resizes').chance(1, 4));
+    const keepsWarm =
+      this.scenario.keepsWarm === true || (this.size === 'small' && seededPrng(this.seed, 'keeps warm').chance(1, 5));
     return new Workload({
       scenario: this.scenario,
       timeline: this.timeline,
@@ -363,6 +367,9 @@ export class World {
       ...(this.scenario.drainsHosts
         ? { drains: { prng: seededPrng(this.seed, 'drains'), hosts: this.hosts.map(({ name }) => name) } }
         : {}),
+      ...(this.scenario.drainsHosts ? { rebalancerPrng: seededPrng(this.seed, 'rebalances') } : {}),
+      ...(resizes ? { resizerPrng: seededPrng(this.seed, 'sizes') } : {}),
+      ...(keepsWarm ? { warmPrng: seededPrng(this.seed, 'warm pools') } : {}),
       ...(hasWorkloads ? { replicaPrng: seededPrng(this.seed, 'replicas') } : {}),
       ...(this.scenario.updates === undefined ? {} : { updatesPrng: seededPrng(this.seed, 'updates') }),
       ...(runsJobs ? { jobPrng: seededPrng(this.seed, 'jobs') } : {}),

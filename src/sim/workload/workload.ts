@@ -17,8 +17,10 @@ import { NewsTenant, type NewsTenantOptions } from './news-tenant.ts';
 import { Operator } from './operator.ts';
 import type { WorkloadParts } from './parts.ts';
 import { PlacementTenant } from './placement-tenant.ts';
+import { Rebalancer } from './rebalancer.ts';
 import { ReplicaTenant } from './replica-tenant.ts';
 import { RequestPublisher, type RequestPublisherOptions } from './request-publisher.ts';
+import { Resizer } from './resizer.ts';
 import { SpareTenant, type SpareTenantOptions } from './spare-tenant.ts';
 import { TaskPublisher, type TaskPublisherOptions } from './task-publisher.ts';
 import { UpdatingTenant } from './updating-tenant.ts';
@@ -26,6 +28,7 @@ import { TaskTenant } from './task-tenant.ts';
 import { Tenant } from './tenant.ts';
 import { VolumeTenant } from './volume-tenant.ts';
 import { WalledTenant, walledProject } from './walled-tenant.ts';
+import { WarmJobTenant } from './warm-job-tenant.ts';
 import { WarmTenant } from './warm-tenant.ts';
 import { Watcher } from './watcher.ts';
 
@@ -49,6 +52,12 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly updatesPrng?: Prng;
   /** The same for an operator who moves instances. */
   readonly moverPrng?: Prng;
+  /** The same for a user who resizes instances. */
+  readonly resizerPrng?: Prng;
+  /** The same for an operator who empties little used hosts. */
+  readonly rebalancerPrng?: Prng;
+  /** The same for a tenant of a warm pool, and of one for jobs. */
+  readonly warmPrng?: Prng;
   /** The same for an operator who drains hosts. */
   readonly drains?: { readonly prng: Prng; readonly hosts: readonly string[] };
   /** The same for the keeper of an inventory. */
@@ -115,6 +124,7 @@ export class Workload {
         this.#running.push(new UpdatingTenant(this.#callerOf(`roller-${i}`, updatesPrng.split())).run());
     if (updatesPrng) this.#running.push(new WarmTenant(this.#callerOf('warmer-1', updatesPrng.split())).run());
     if (jobPrng) this.#running.push(new JobTenant(this.#callerOf('runner-1', jobPrng)).run());
+    this.#startLater();
   }
 
   /** Starts no new work. Resolves when every tenant has all its answers. */
@@ -132,6 +142,16 @@ export class Workload {
     this.#crowds += 1;
     this.#running.push(this.#crowd(`crowd-${this.#crowds}`, size));
     return size;
+  }
+
+  /** Those that came after all others. */
+  #startLater(): void {
+    const { resizerPrng, rebalancerPrng, warmPrng } = this.#options;
+    if (resizerPrng) this.#running.push(new Resizer(this.#callerOf('sizer-1', resizerPrng)).run());
+    if (rebalancerPrng) this.#running.push(new Rebalancer(this.#callerOf('packer-1', rebalancerPrng)).run());
+    if (!warmPrng) return;
+    this.#running.push(new WarmTenant(this.#callerOf('warmer-2', warmPrng.split())).run());
+    this.#running.push(new WarmJobTenant(this.#callerOf('warmer-3', warmPrng.split())).run());
   }
 
   /** Those that speak for other systems. */
