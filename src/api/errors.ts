@@ -98,6 +98,15 @@ export function retryAfterOf({ status, details }: ApiError): number | undefined 
   return typeof retryAfterS === 'number' ? retryAfterS : 1;
 }
 
+/** Details of an `Unavailable` that came before anything was written. */
+export const nothingChanged = { nothingChanged: true } as const;
+
+/** Whether the request had no effect, so that any request may be sent to another server. Servers of 0.1.0 do not say so. */
+export function changedNothing({ code, details }: ApiError): boolean {
+  if (code !== 'Unavailable' || typeof details !== 'object' || details === null) return false;
+  return 'nothingChanged' in details && details.nothingChanged === true;
+}
+
 export interface ErrorBody {
   readonly error: {
     readonly code: string;

@@ -4,7 +4,7 @@
 import { assert } from '../base/assert.ts';
 import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import type { Logger } from '../base/log.ts';
-import { ApiError } from '../api/errors.ts';
+import { ApiError, nothingChanged } from '../api/errors.ts';
 import type { Instance } from '../api/resources/instance.ts';
 import { type Assumption, type Cache, isNewEvent } from '../core/state/cache.ts';
 import { whyRefused } from '../core/state/cluster-state.ts';
@@ -104,7 +104,8 @@ export class Committer {
   /** The same, for many Plans at once, to whom a promise for each would be dear. */
   enqueue(plan: Plan, told: Told, author?: PlanAuthor): void {
     const why = whyRefused(plan, this.#cache);
-    if (why !== undefined) return told(new ApiError('Unavailable', `nothing can be written: ${why}`));
+    if (why !== undefined)
+      return told(new ApiError('Unavailable', `nothing can be written: ${why}`, { details: nothingChanged }));
     // One that changes nothing but rests on something is asked of the store: another control plane may have written what is not heard here yet.
     if (plan.changes.length === 0 && (plan.conditions ?? none).length === 0)
       return told({ ok: true, revision: this.#cache.revision });
@@ -403,12 +404,12 @@ function storeFailure(error: unknown): ApiError {
   if (error instanceof StoreError && error.code === 'Full') {
     return new ApiError('StoreFull', 'the store has no space left; nothing was changed', { cause: error });
   }
-  const unknown = error instanceof StoreError && error.outcome === 'unknown';
+  const unknown = isInDoubt(error);
   return new ApiError(
     'Unavailable',
     unknown
       ? 'the store failed while writing, so it is unknown whether the change was made; check, or repeat it with the same idempotency key'
       : 'the store cannot write now; nothing was changed; try again',
-    { cause: error },
+    { cause: error, ...(unknown ? {} : { details: nothingChanged }) },
   );
 }

@@ -7,7 +7,16 @@ import { createUserClient, type FetchInit, type FetchResponse } from './user-cli
 const urls = ['http://a', 'http://b', 'http://c'];
 
 /** The behaviour of each server; `hangs` until the client gives up. */
-type Deed = 'answers' | 'refuses' | 'resets' | 'cannot now' | 'not found' | 'hangs' | 'busy' | 'busy once';
+type Deed =
+  | 'answers'
+  | 'refuses'
+  | 'resets'
+  | 'cannot now'
+  | 'changed nothing'
+  | 'not found'
+  | 'hangs'
+  | 'busy'
+  | 'busy once';
 
 function fleet(deeds: Record<string, Deed>, options: { readonly answerMsMax?: number } = {}) {
   const asked: string[] = [];
@@ -28,6 +37,10 @@ function fleet(deeds: Record<string, Deed>, options: { readonly answerMsMax?: nu
         throw new TypeError('fetch failed', { cause: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) });
       case 'cannot now':
         return answer(503, { error: { code: 'Unavailable', message: `${server} cannot write now` } });
+      case 'changed nothing': {
+        const details = { nothingChanged: true };
+        return answer(503, { error: { code: 'Unavailable', message: 'a newer server has the store', details } });
+      }
       case 'not found':
         return answer(404, { error: { code: 'NotFound', message: 'no such thing' } });
       case 'busy once':
@@ -85,6 +98,18 @@ describe('a request to one of several servers', () => {
     ['a create that was never sent goes elsewhere', { a: 'refuses', b: 'answers', c: 'answers' }, 'create', 'answered'],
     ['a create with a key is repeated', { a: 'resets', b: 'answers', c: 'answers' }, 'create with key', 'answered'],
     ['a create without a key is not repeated', { a: 'resets', b: 'answers', c: 'answers' }, 'create', 'Unavailable'],
+    [
+      'a create that changed nothing goes elsewhere',
+      { a: 'changed nothing', b: 'answers', c: 'answers' },
+      'create',
+      'answered',
+    ],
+    [
+      'a create that failed in an unknown way is not repeated',
+      { a: 'cannot now', b: 'answers', c: 'answers' },
+      'create',
+      'Unavailable',
+    ],
     [
       'what finds a revision is not repeated',
       { a: 'resets', b: 'answers', c: 'answers' },

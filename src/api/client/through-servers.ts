@@ -2,7 +2,7 @@
 // or when it may be repeated.
 
 import { firstOf } from '../../base/concurrency/first-of.ts';
-import { ApiError, retryAfterOf } from '../errors.ts';
+import { ApiError, changedNothing, retryAfterOf } from '../errors.ts';
 import { tlsAdvice } from './tls-advice.ts';
 import { type Servers, serversHeader } from './servers.ts';
 
@@ -64,7 +64,7 @@ export async function throughServers<I extends Init, A extends Answer>(
     else if (error.code !== 'HostUnreachable') throw error; // a host may still be connected to another server
     failure = failure === undefined || 'response' in outcome ? error : failure;
     const next = servers.untried(tried);
-    const safe = sent.repeatable || ('error' in outcome && outcome.unsent);
+    const safe = sent.repeatable || ('error' in outcome ? outcome.unsent : changedNothing(error));
     if (next === undefined || !safe || sent.init.signal?.aborted) throw failure;
     await servers.pause(tried.size - 1, sent.init.signal);
     url = next;
