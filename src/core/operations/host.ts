@@ -21,7 +21,7 @@ import { controlPlaneOn } from './servers/control-plane.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import { alreadyDone, type Decision } from './decision.ts';
 import { assertPlausible } from './host-claims.ts';
-import { agentNotWorking, assertAgentWorks, newerAgent } from './hosts/agent-version.ts';
+import { agentNotWorking, assertAgentWorks, newerAgent, serverVersions } from './hosts/agent-version.ts';
 import { withRoomJudged } from './hosts/host-machine.ts';
 import { providerChanges } from './host-providers.ts';
 import { assertHostSpec } from './host-spec.ts';
@@ -197,7 +197,7 @@ export function registerHost(snapshot: Snapshot, input: RegisterInput, ctx: Cont
   if (entry) assertSameAgent(entry.value, registration.agentId);
   if (entry?.value.status.session === registration.session) return alreadyDone(entry);
   assertPlausible(registration);
-  assertAgentWorks(name, registration.agentVersion);
+  assertAgentWorks(name, registration.agentVersion, serverVersions(snapshot));
   const warning = newerAgent(name, registration.agentVersion);
   const registered = registeredHost(snapshot, entry, input, ctx);
   const host = withState(withRoomJudged(snapshot, registered, ctx), ctx.nowMs);
@@ -352,7 +352,7 @@ export function heartbeat(
   const host = hostInSession(snapshot, input.name, input.heartbeat.epoch);
   const { drivers, images, unknownGuests, unknownVolumes, guestsTold } = input.heartbeat;
   // Of a session that began with a server of an earlier version.
-  const skewed = agentNotWorking(input.name, host.value.status.agentVersion);
+  const skewed = agentNotWorking(input.name, host.value.status.agentVersion, serverVersions(snapshot));
   const told = saidReady(host.value, input.heartbeat.notReady ?? skewed, ctx);
   const { unknownVolumes: volumesBefore = [], ...status } = host.value.status;
   const volumes = unknownVolumes ?? volumesBefore;
