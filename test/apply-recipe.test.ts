@@ -78,8 +78,9 @@ it.each([
 it('makes nothing when one document is refused', async () => {
   const path = await put('kind: pool\nmetadata: {name: good}\n---\nkind: size\nmetadata: {name: s}\nspec: {cpus: 0}');
   const { stderr, exitCode } = await berth(['apply', '-f', path]);
-  expect([exitCode, stderr]).toEqual([expect.any(Number), expect.stringContaining('one.yaml:4: size s:')]);
-  expect(stderr).toContain('1 of 2 resources cannot be made; nothing was changed');
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining('one.yaml:4: size s:')]);
+  expect(stderr).toContain('1 of 2 resources cannot be created; nothing was changed');
+  expect((await berth(['diff', '-f', path])).exitCode).toBe(1); // 2 says that something would change
   expect((await berth(['get', 'pool', 'good'])).exitCode).not.toBe(0);
 });
 

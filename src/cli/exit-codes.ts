@@ -76,7 +76,7 @@ export async function attempting<T>(
 
 const adviceByCode: Partial<Record<ErrorCode, string>> = {
   Unauthenticated:
-    'set BERTH_TOKEN, log in with "berth login", or choose a context that holds a valid token: berth context ls',
+    'log in with "berth login", set BERTH_TOKEN, or choose a context with a valid token: berth context ls',
   Forbidden: 'use a token with this permission: BERTH_TOKEN, or another context (berth context ls)',
   Unavailable: 'is the server running? "berth dev" starts one here; "berth context ls" shows the ones you know',
   TooManyRequests: 'wait a moment and try again',

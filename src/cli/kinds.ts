@@ -105,7 +105,7 @@ const shortNames: Readonly<Record<string, Kind>> = {
 export function kindOf(word: string): Kind | undefined {
   const lower = word.toLowerCase();
   return (
-    kinds.find((kind) => lower === kind || lower === pluralOf(kind)) ??
+    kinds.find((kind) => lower === kind.toLowerCase() || lower === pluralOf(kind)) ??
     (Object.hasOwn(shortNames, lower) ? shortNames[lower] : undefined)
   );
 }

@@ -314,7 +314,12 @@ describe('a failure says what was attempted and ends with its code', () => {
       3,
       'berth: cannot remove instance "x": there is no instance "x"\n  "berth ps" shows the instances\n',
     ],
-    ['Unauthenticated', 401, 4, 'berth: cannot remove instance "x": there is no instance "x"\n  set BERTH_TOKEN'],
+    [
+      'Unauthenticated',
+      401,
+      4,
+      'berth: cannot remove instance "x": there is no instance "x"\n  log in with "berth login"',
+    ],
     ['Conflict', 409, 5, 'berth: cannot remove instance "x": there is no instance "x"\n'],
     ['Unavailable', 503, 6, 'berth: cannot remove instance "x": there is no instance "x"\n  the server is running'],
     ['Internal', 500, 1, 'berth: cannot remove instance "x": there is no instance "x"\n'],
@@ -744,7 +749,9 @@ describe('berth host', () => {
       metadata: { name: 'h1', labels: { zone: 'a' } },
       spec: { paused: true, pool: 'ci' },
     });
-    const taken = await runBerth(['host', 'pool', 'h1'], { handler });
+    const unclear = await runBerth(['host', 'pool', 'h1'], { handler });
+    expect(unclear).toMatchObject({ exitCode: 2, requests: [] });
+    const taken = await runBerth(['host', 'pool', 'h1', '--none'], { handler });
     expect(taken.stdout).toBe('h1 is in no pool\n');
     expect(taken.requests.at(-1)?.body).not.toHaveProperty('spec.pool');
   });

@@ -80,7 +80,6 @@ async function buildProgram(
       outputError: (text, write) => write(inOwnWords(text)),
     })
     .configureHelp({ optionDescription: describeOption })
-    .showHelpAfterError('"--help" shows the options')
     .exitOverride();
   for (const entry of entries) {
     const [first = '', second] = entry.name.split(' ');
@@ -102,6 +101,9 @@ async function buildProgram(
 function inOwnWords(text: string): string {
   return text
     .replace(/^error:/, 'berth:')
+    .replace(/missing required argument '(.*)'$/m, 'missing argument <$1>')
+    .replace(/required option '(?:-\w, )?(--[^']*)' not specified$/m, 'missing option $1')
+    .replace(/too many arguments for '.*'\. Expected \d+ arguments? but got (\d+): (.*)\.$/m, unexpectedArguments)
     .replace(
       /option '(?:-\w, )?(--[\w-]+)[^']*' argument '([^]*)' is invalid\. Allowed choices are (.*)\.$/m,
       '$1 cannot be "$2"; choose one of: $3',
@@ -110,6 +112,13 @@ function inOwnWords(text: string): string {
       /command-argument value '([^]*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\.$/m,
       '<$2> cannot be "$1"; choose one of: $3',
     );
+}
+
+/** The ones in excess are the last of those that it lists. */
+function unexpectedArguments(whole: string, count: string, words: string): string {
+  const expected = Number(/Expected (\d+)/.exec(whole)?.[1]);
+  const extra = words.split(', ').slice(expected - Number(count));
+  return `unexpected ${extra.length === 1 ? 'argument' : 'arguments'}: ${extra.join(' ')}`;
 }
 
 /** Commander's own help command accepts a single word, and shows the general help for an unknown one. */
@@ -164,6 +173,8 @@ function inherit(parent: Command): void {
     parent.on('command:*', ([word = '']: readonly string[]) => {
       throw noSuchCommand(parent, word);
     });
+  const path = pathOf(parent).join(' ');
+  parent.showHelpAfterError(`  usage: ${path} ${parent.usage()}; "${path} --help" explains it`);
   for (const child of parent.commands) {
     child.copyInheritedSettings(parent);
     if (child.name() === 'ls' && !child.aliases().includes('list')) child.alias('list');

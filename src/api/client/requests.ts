@@ -3,7 +3,7 @@
 
 import { isRecord } from '../../base/is-record.ts';
 import { atLeastHeader } from '../at-least.ts';
-import { ApiError, isErrorCode } from '../errors.ts';
+import { ApiError, type ErrorCode, isErrorCode } from '../errors.ts';
 import { Servers } from './servers.ts';
 import { throughServers } from './through-servers.ts';
 
@@ -133,6 +133,8 @@ export function errorOf(status: number, text: string): ApiError {
   } catch {
     body = undefined; // not from Berth: a proxy's page, for example
   }
+  const ofPlacement = placementError(status, body);
+  if (ofPlacement) return ofPlacement;
   const error = isRecord(body) && isRecord(body['error']) ? body['error'] : {};
   const code =
     typeof error['code'] === 'string' && isErrorCode(error['code'])
@@ -150,6 +152,23 @@ export function errorOf(status: number, text: string): ApiError {
     ...(typeof error['field'] === 'string' ? { field: error['field'] } : {}),
     details: error['details'],
   });
+}
+
+const codeByStatus: Readonly<Record<number, ErrorCode>> = {
+  400: 'InvalidRequest',
+  401: 'Unauthenticated',
+  403: 'Forbidden',
+  404: 'NotFound',
+  409: 'Conflict',
+};
+
+/** The routes of the Placement API answer in OpenStack's format. */
+function placementError(status: number, body: unknown): ApiError | undefined {
+  const code = codeByStatus[status];
+  const errors = isRecord(body) && Array.isArray(body['errors']) ? body['errors'] : [];
+  const first: unknown = errors[0];
+  if (code === undefined || !isRecord(first) || typeof first['detail'] !== 'string') return undefined;
+  return new ApiError(code, first['detail'].replace(/\s+/g, ' ').trim());
 }
 
 /** Whether sending it twice has the same effect as once. With a condition on a revision it has not: the second attempt would refuse what the first one did. */

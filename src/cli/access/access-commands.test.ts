@@ -98,13 +98,14 @@ describe('berth token', () => {
   });
 
   it('is created with the field `token` for programs', async () => {
-    const { stdout, stderr } = await run('token create --name ci -o json');
+    const { stdout, stderr } = await run('token create ci -o json');
     expect(JSON.parse(stdout)).toMatchObject({ token: text, resource: { metadata: { name: 'ci' } } });
     expect(stderr).toBe('');
   });
 
   it.each([
-    ['token create --role user', "--name <name>' not specified"],
+    ['token create --role user', 'the token has no name'],
+    ['token create ci --name cd', 'the token has two names: "ci" and --name "cd"'],
     ['token create --name ci --expires soon', '--expires cannot be "soon"'],
     ['token create --name ci --expires 0s', '--expires must be at least a second'],
     ['share web-1 --expires never', 'a share has an end'],
@@ -232,8 +233,8 @@ describe('berth whoami and can-i', () => {
         'you are   token ci',
         'token id  0123456789',
         'expires   in 60s',
-        'role user in project web',
-        'role viewer in the whole fleet, by binding all-read',
+        'role      user in project web',
+        'role      viewer in the whole fleet, by binding all-read',
         '',
       ].join('\n'),
     );
@@ -241,6 +242,7 @@ describe('berth whoami and can-i', () => {
 
   it.each([
     ['can-i create instance --project web', { verb: 'create', resource: 'instance', project: 'web' }, 0, 'yes\n'],
+    ['can-i create instances', { verb: 'create', resource: 'instance', project: 'default' }, 0, 'yes\n'],
     ['can-i read host', { verb: 'read', resource: 'host' }, 0, 'yes\n'],
     ['can-i read instance --whole-fleet', { verb: 'read', resource: 'instance' }, 0, 'yes\n'],
     ['can-i read instance a', { verb: 'read', resource: 'instance', project: 'default', name: 'a' }, 0, 'yes\n'],

@@ -23,6 +23,7 @@ interface LogFlags {
 
 export function auditLogCommand(cli: Cli): Command {
   return new Command('log')
+    .alias('ls')
     .description('Show who did what, or check that nothing was changed or removed')
     .option('--since <duration>', 'only lines that are not older', '1h')
     .option('--who <name>', 'only lines of this token, login or host')

@@ -7,7 +7,9 @@ import { auditLogCommand } from './audit-log.ts';
 
 export function auditCommand(cli: Cli): Command {
   const notice = (): void => {
-    cli.stderr.write('berth: "berth audit" is now "berth verify"; the old name goes away with the next version\n');
+    cli.stderr.write(
+      'berth: "berth audit" is now "berth verify"; the old name goes away with the next version; "berth audit log" shows the audit log\n',
+    );
   };
   return verifyingCommand(cli, new Command('audit'), notice)
     .description('Show the audit log; alone, the former name of "berth verify"')

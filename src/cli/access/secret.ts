@@ -89,7 +89,11 @@ function createCommand(cli: Cli): Command {
     .action(async (name: string, options: CreateOptions, command: Command) => {
       const spec: SecretSpec = { description: options.description, values: await valuesOf(cli, options) };
       const { client, project } = await openSession(cli, command);
-      await attempting(`create secret "${name}"`, () => client.create('secret', { metadata: { name, project }, spec }));
+      await attempting(
+        `create secret "${name}"`,
+        () => client.create('secret', { metadata: { name, project }, spec }),
+        { AlreadyExists: `change its values: berth secret set ${name} --from-file KEY=PATH` },
+      );
       cli.stdout.write(`secret ${name} created\n`);
     });
 }

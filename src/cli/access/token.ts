@@ -41,7 +41,7 @@ function lsCommand(cli: Cli): Command {
           .filter((token) => !expired || hasExpired(token))
           .sort((a, b) => a.metadata.name.localeCompare(b.metadata.name)),
         columns: kindViews.token({ nowMs }),
-        empty: 'no tokens; create one: berth token create --name NAME --role ROLE --for-project PROJECT',
+        empty: 'no tokens; create one: berth token create NAME --role ROLE --for-project PROJECT',
       });
     });
 }
@@ -83,7 +83,7 @@ export function expiryText(expiresAtMs: number | undefined, nowMs: number): stri
 }
 
 interface CreateOptions {
-  readonly name: string;
+  readonly name?: string;
   readonly role?: string;
   readonly forProject?: string;
   readonly expires?: string;
@@ -94,8 +94,9 @@ interface CreateOptions {
 
 function createCommand(cli: Cli): Command {
   return new Command('create')
-    .description('Create a join token; it is shown only once')
-    .requiredOption('--name <name>', 'name for listing and revoking it')
+    .description('Create a token; its text is shown only once')
+    .argument('[name]', 'for listing and revoking it')
+    .option('--name <name>', 'the same, as an option')
     .option('--role <role>', 'what it permits: "berth role ls"; absent: only what bindings give it')
     .option('--for-project <project>', 'where the role applies; absent: in the whole fleet')
     .option('--expires <duration>', '30d, 12h, or "never" (fleet administrators only); default: 90d')
@@ -106,11 +107,12 @@ function createCommand(cli: Cli): Command {
       'after',
       `
 Examples:
-  berth token create --name ci --role user --for-project web --expires 30d
-  berth token create --name scrape --role metrics --expires never -o json | jq -r .token`,
+  berth token create ci --role user --for-project web --expires 30d
+  berth token create scrape --role metrics --expires never -o json | jq -r .token`,
     )
-    .action(async (options: CreateOptions, command: Command) => {
-      const { name, role, forProject: project, description, label } = options;
+    .action(async (argument: string | undefined, options: CreateOptions, command: Command) => {
+      const name = nameOf(argument, options.name);
+      const { role, forProject: project, description, label } = options;
       const body: TokenRequest = {
         metadata: { name, labels: parseLabels('--label', label) },
         spec: {
@@ -124,6 +126,15 @@ Examples:
       const issued = await attempting(`create token "${name}"`, () => client.createToken(body));
       await printIssued(cli, options.output, issued, permitsText(issued.resource));
     });
+}
+
+function nameOf(argument: string | undefined, option: string | undefined): string {
+  const name = argument ?? option;
+  if (name === undefined)
+    throw usageError('the token has no name', 'berth token create NAME --role ROLE --for-project PROJECT');
+  if (option !== undefined && option !== name)
+    throw usageError(`the token has two names: "${name}" and --name "${option}"`, 'give one of them');
+  return name;
 }
 
 function permitsText({ spec: { role, project } }: Token): string {
@@ -165,6 +176,7 @@ function extendCommand(cli: Cli): Command {
 
 export function revokeCommand(cli: Cli): Command {
   return new Command('revoke')
+    .alias('rm')
     .description('Revoke tokens and close their open connections')
     .argument('<token...>')
     .action(async (names: readonly string[], _options: unknown, command: Command) => {

@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import type { CanIRequest, WhoAmI } from '../../api/routes/access.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, CommandExit } from '../exit-codes.ts';
+import { kindOf } from '../kinds.ts';
 import { fieldLines, type Format, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
 import { globalFlags, openSession } from '../session.ts';
@@ -36,7 +37,7 @@ function linesOf(who: WhoAmI, nowMs: number): string[] {
     ...(roles.length === 0 && share === undefined ? ['no role: ask an administrator for a binding'] : []),
     ...roles.map(
       ({ role, project, binding }) =>
-        `role ${role} ${project === undefined ? 'in the whole fleet' : `in project ${project}`}${binding === undefined ? '' : `, by binding ${binding}`}`,
+        `role      ${role} ${project === undefined ? 'in the whole fleet' : `in project ${project}`}${binding === undefined ? '' : `, by binding ${binding}`}`,
     ),
   ];
 }
@@ -56,12 +57,13 @@ export function canICommand(cli: Cli): Command {
     .action(
       async (
         verb: string,
-        resource: string,
+        word: string,
         name: string | undefined,
         { quiet, wholeFleet }: { quiet?: true; wholeFleet?: true },
         command: Command,
       ) => {
         const { client, project } = await openSession(cli, command);
+        const resource = kindOf(word) ?? word; // also a plural
         const inProject = !wholeFleet && (ofProjects.has(resource) || globalFlags(command).project !== undefined);
         const question = {
           verb,

@@ -12,7 +12,7 @@ import { type ApplyPlan, type Change, planApply } from './apply-plan.ts';
 import { readDocuments } from './documents.ts';
 import { nameOf, planLines } from './print-plan.ts';
 
-/** As in Terraform and diff(1): another code than that of a failure to look. */
+/** As in Terraform. A comparison that fails has another code, so that a script can tell them apart. */
 const wouldChange = 2;
 
 interface ApplyOptions {
@@ -29,8 +29,8 @@ export function applyCommand(cli: Cli): Command {
     .option('--dry-run', 'show what would change, and change nothing; the exit code is 2 when something would')
     .addHelpText('after', help)
     .action(async (options: ApplyOptions, command: Command) => {
+      if (options.dryRun) return compare(cli, options, command);
       const { session, plan } = await planned(cli, options, command);
-      if (options.dryRun) return tell(cli, options, plan);
       await apply(cli, session, plan, options);
     });
 }
@@ -38,14 +38,20 @@ export function applyCommand(cli: Cli): Command {
 export function diffCommand(cli: Cli): Command {
   return withOptions(new Command('diff'))
     .description('Show what "berth apply" would change; the exit code is 2 when something would')
-    .action(async (options: ApplyOptions, command: Command) => {
-      const { plan } = await planned(cli, options, command);
-      await tell(cli, options, plan);
-    });
+    .action((options: ApplyOptions, command: Command) => compare(cli, options, command));
+}
+
+async function compare(cli: Cli, options: ApplyOptions, command: Command): Promise<void> {
+  const { plan } = await planned(cli, options, command).catch((error: unknown) => {
+    if (!(error instanceof CommandError) || error.exitCode !== wouldChange) throw error;
+    throw new CommandError(exitCodes.internal, error.message, { advice: error.advice, cause: error.cause });
+  });
+  await tell(cli, options, plan);
 }
 
 function withOptions(command: Command): Command {
   return command
+    .usage('-f FILE [options]')
     .requiredOption(
       '-f, --filename <path>',
       'file or folder of YAML or JSON documents, or "-" for standard input; may be repeated',
@@ -79,15 +85,10 @@ async function planned(
   );
   for (const { wanted: one, error } of plan.refused) {
     const field = error.field === undefined || error.message.includes(error.field) ? '' : ` (${error.field})`;
-    cli.stderr.write(
-      failureOf(new CommandError(exitCodes.internal, `${one.place}: ${nameOf(one)}: ${error.message}${field}`)).text,
-    );
+    cli.stderr.write(failureOf(usageError(`${one.place}: ${nameOf(one)}: ${error.message}${field}`)).text);
   }
   if (plan.refused.length > 0)
-    throw new CommandError(
-      exitCodes.internal,
-      `${plan.refused.length} of ${wanted.length} resources cannot be made; nothing was changed`,
-    );
+    throw usageError(`${plan.refused.length} of ${wanted.length} resources cannot be created; nothing was changed`);
   return { session, plan };
 }
 

@@ -2,7 +2,6 @@
 
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describeError } from '../../base/log.ts';
 import { isRecord } from '../../base/is-record.ts';
 import { type Kind, resourceDefinitions } from '../../api/resources/index.ts';
 import type { Cli } from '../cli.ts';
@@ -10,6 +9,7 @@ import { usageError } from '../exit-codes.ts';
 import { kindOf, kinds } from '../kinds.ts';
 import { fileFailure } from '../options/file-failure.ts';
 import { readTextFile } from '../options/read-file.ts';
+import { faultText } from '../options/yaml-file.ts';
 import { nearest } from '../../api/nearest.ts';
 import { pluralOf } from '../../api/resources/plural-of.ts';
 
@@ -81,7 +81,7 @@ async function readDocumentsOf(cli: Cli, path: string, project: string): Promise
     const start = document.contents?.range?.[0] ?? document.range[0];
     const place = `${path === '-' ? 'standard input' : path}:${lines.linePos(start).line}`;
     const fault = document.errors[0] ?? document.warnings[0];
-    if (fault) throw usageError(`cannot read ${place}: ${describeError(fault).trim()}`);
+    if (fault) throw usageError(`cannot read ${faultText(fault, path === '-' ? 'standard input' : path)}`);
     const value: unknown = document.toJS({ maxAliasCount: 0 });
     if (value === null) return []; // between two separators
     return isList(value) ? value.items.map((item) => wantedOf(item, place, project)) : wantedOf(value, place, project);

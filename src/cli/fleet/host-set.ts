@@ -10,6 +10,7 @@ import { attempting, CommandError, usageError } from '../exit-codes.ts';
 import { replace } from '../replace.ts';
 import { openSession } from '../session.ts';
 import { parseTaint, taintText } from './taints.ts';
+import { amountOf, resourceClassOf } from '../options/class-amounts.ts';
 import { amountText, collect, parseInteger, parseLabels } from '../options/units.ts';
 
 const advice = { NotFound: '"berth host ls" shows the hosts' } as const;
@@ -89,13 +90,13 @@ export function setCommand(cli: Cli): Command {
     .option('--trait <trait>', 'add this trait; !TRAIT removes it; may be repeated', collect, [])
     .option(
       '--reserve <class=amount>',
-      "reserve for the host itself: MEMORY_MB=2048, or MEMORY_MB=10%; MEMORY_MB= for the agent's setting; may be repeated",
+      "reserve for the host itself: memory=2GiB, disk=10%, or a resource class: MEMORY_MB=2048; memory= for the agent's setting; may be repeated",
       collect,
       [],
     )
     .option(
       '--overcommit <class=ratio>',
-      "overcommit ratio: VCPU=8; VCPU= for its pool's ratio, else 4; may be repeated",
+      "overcommit ratio: cpus=8; cpus= for its pool's ratio, else 4; may be repeated",
       collect,
       [],
     )
@@ -180,7 +181,8 @@ function reserveOf(spec: Spec, pairs: readonly string[]): Pick<Spec, 'reserved' 
   if (pairs.length === 0) return {};
   const reserved: Record<string, number> = { ...spec.reserved };
   const inventory = { ...spec.inventory };
-  for (const [resourceClass, text] of Object.entries(parseLabels('--reserve', pairs))) {
+  for (const [word, text] of Object.entries(parseLabels('--reserve', pairs))) {
+    const resourceClass = resourceClassOf(word);
     const percent = /^(\d{1,3}(?:\.\d{1,2})?)%$/.exec(text)?.[1];
     const { reservedPercent: _percent, ...units } = inventory[resourceClass] ?? {};
     if (text === '') {
@@ -190,11 +192,11 @@ function reserveOf(spec: Spec, pairs: readonly string[]): Pick<Spec, 'reserved' 
       continue;
     }
     if (percent === undefined) {
-      reserved[resourceClass] = parseInteger(`--reserve ${resourceClass}`, text, { min: 0, max: 2 ** 40 });
+      reserved[resourceClass] = amountOf(`--reserve ${word}`, resourceClass, text);
       if (inventory[resourceClass]) inventory[resourceClass] = units;
       continue;
     }
-    if (Number(percent) > 100) throw usageError(`--reserve ${resourceClass} cannot be "${text}"`, 'at most 100%');
+    if (Number(percent) > 100) throw usageError(`--reserve ${word} cannot be "${text}"`, 'at most 100%');
     delete reserved[resourceClass];
     inventory[resourceClass] = { ...units, reservedPercent: Number(percent) };
   }
@@ -203,12 +205,13 @@ function reserveOf(spec: Spec, pairs: readonly string[]): Pick<Spec, 'reserved' 
 
 function changedRatios(before: Spec['allocationRatios'], pairs: readonly string[]): Record<string, number> {
   const ratios: Record<string, number> = { ...before };
-  for (const [resourceClass, text] of Object.entries(parseLabels('--overcommit', pairs))) {
+  for (const [word, text] of Object.entries(parseLabels('--overcommit', pairs))) {
+    const resourceClass = resourceClassOf(word);
     if (text === '') {
       delete ratios[resourceClass];
       continue;
     }
-    ratios[resourceClass] = parseRatio(`--overcommit ${resourceClass}`, text, 'nothing to remove it');
+    ratios[resourceClass] = parseRatio(`--overcommit ${word}`, text, 'nothing to remove it');
   }
   return ratios;
 }

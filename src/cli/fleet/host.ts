@@ -7,7 +7,7 @@ import { reservedOf } from '../../api/resources/host-reserve.ts';
 import type { HostProviders, HostUsage } from '../../api/usage.ts';
 import type { UserClient } from '../../api/client/user-client.ts';
 import type { Cli } from '../cli.ts';
-import { attempting } from '../exit-codes.ts';
+import { attempting, usageError } from '../exit-codes.ts';
 import { listAll } from '../print/follow.ts';
 import { conditionOf } from '../instances/instance-view.ts';
 import { declareDownCommand } from './hosts/declare-down.ts';
@@ -278,10 +278,16 @@ function createCommand(cli: Cli): Command {
 
 function poolCommand(cli: Cli): Command {
   return new Command('pool')
-    .description('Add a host to a pool, or without a pool remove it from its pool')
+    .description('Add a host to a pool, or remove it from its pool')
     .argument('<host>')
-    .argument('[pool]')
-    .action(async (name: string, pool: string | undefined, _options: unknown, command: Command) => {
+    .argument('[pool]', 'berth pool ls')
+    .option('--none', 'remove it from its pool')
+    .action(async (name: string, pool: string | undefined, { none }: { none?: true }, command: Command) => {
+      if ((pool === undefined) !== (none === true))
+        throw usageError(
+          'give either a pool or --none',
+          `berth host pool ${name} POOL; "berth host show ${name}" shows its pool`,
+        );
       const { client } = await openSession(cli, command);
       const change = ({ spec: { pool: _former, ...spec } }: Host): Host['spec'] =>
         pool === undefined ? spec : { ...spec, pool };

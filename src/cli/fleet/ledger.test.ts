@@ -55,4 +55,12 @@ describe('berth ledger', () => {
     expect(stderr).toContain(message);
     expect(stderr).toContain('"berth ledger ls" lists the providers');
   });
+
+  it('says that the token does not permit it', async () => {
+    const detail = 'Access was denied to this resource.\n\n Policy does not allow it.';
+    const refused: Handler = () => ({ status: 403, json: { errors: [{ status: 403, title: 'Forbidden', detail }] } });
+    const { stderr, exitCode } = await runBerth(['ledger', 'ls'], { handler: refused });
+    expect(exitCode).toBe(4);
+    expect(stderr).toContain('cannot list providers: Access was denied to this resource. Policy does not allow it.');
+  });
 });

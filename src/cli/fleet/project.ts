@@ -13,6 +13,7 @@ import { outputOption } from '../print/output-option.ts';
 import { replace } from '../replace.ts';
 import { forEachName, joined } from '../instances/rm.ts';
 import { openSession } from '../session.ts';
+import { parseClassAmount } from '../options/class-amounts.ts';
 import { collect, parseInteger } from '../options/units.ts';
 
 interface ProjectOptions {
@@ -97,11 +98,16 @@ function showCommand(cli: Cli): Command {
 function withOptions(command: Command): Command {
   return command
     .argument('<name>')
-    .option('--weight <number>', 'its fair share, relative to other projects; default: 1')
-    .option('--quota <CLASS=amount>', 'VCPU=64, MEMORY_MB=65536, INSTANCES=20; may be repeated', collect, [])
-    .option('--guarantee <CLASS=amount>', 'never preempted for higher priorities; may be repeated', collect, [])
-    .option('--priority-max <number>', 'the highest priority its instances may have')
-    .option('--pool <name>', 'a pool that it may use, and no others; "" for any; may be repeated', collect, [])
+    .option('--weight <number>', 'fair share, relative to other projects; default: 1')
+    .option(
+      '--quota <class=amount>',
+      'limit of all its instances together: cpus=64, memory=64GiB, disk=1TiB, instances=20 or a resource class: VCPU=64; may be repeated',
+      collect,
+      [],
+    )
+    .option('--guarantee <class=amount>', 'never preempted for higher priorities; may be repeated', collect, [])
+    .option('--priority-max <number>', 'highest priority of its instances')
+    .option('--pool <name>', 'use only this pool; "" for any; may be repeated', collect, [])
     .option('--description <text>', 'free text');
 }
 
@@ -118,7 +124,7 @@ function createCommand(cli: Cli): Command {
 
 function setCommand(cli: Cli): Command {
   return withOptions(
-    new Command('set').description("Change a project's weights or limits; CLASS= removes a limit"),
+    new Command('set').description("Change a project's weights or limits; cpus= removes a limit"),
   ).action(async (name: string, options: ProjectOptions, command: Command) => {
     const { client } = await openSession(cli, command);
     await attempting(
@@ -179,11 +185,9 @@ function parseWeight(text: string): number {
 function amountsOf(flag: string, before: ProjectSpec['quota'], pairs: readonly string[]): Record<string, number> {
   const amounts: Record<string, number> = { ...before };
   for (const pair of pairs) {
-    const [, resourceClass = '', amount = ''] = /^([A-Z][A-Z0-9_]{0,63})=(\d{0,15})$/.exec(pair) ?? [];
-    if (resourceClass === '')
-      throw usageError(`${flag} cannot be "${pair}"`, 'write a class and a whole number: VCPU=64; VCPU= for no limit');
-    if (amount === '') delete amounts[resourceClass];
-    else amounts[resourceClass] = Number(amount);
+    const { resourceClass, amount } = parseClassAmount(flag, pair);
+    if (amount === undefined) delete amounts[resourceClass];
+    else amounts[resourceClass] = amount;
   }
   return amounts;
 }

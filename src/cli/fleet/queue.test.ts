@@ -88,8 +88,8 @@ describe('berth project', () => {
   });
 
   it('refuses what is no amount', async () => {
-    const { stderr, exitCode } = await runBerth('project create ci --quota cpus=3'.split(' '), { handler: made });
+    const { stderr, exitCode } = await runBerth('project create ci --quota ram=3GiB'.split(' '), { handler: made });
     expect(exitCode).toBe(2);
-    expect(stderr).toContain('--quota cannot be "cpus=3"');
+    expect(stderr).toContain('--quota cannot be "ram=3GiB"');
   });
 });

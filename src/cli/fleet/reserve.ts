@@ -42,7 +42,7 @@ export function reserveCommand(cli: Cli): Command {
       const made = await attempting(
         'reserve',
         () => session.client.create('task', { metadata: { name, project: session.project }, spec }),
-        { AlreadyExists: 'choose another --name, or remove the existing one: berth task rm NAME' },
+        { AlreadyExists: `remove the existing one: berth task rm ${name}` },
       );
       const task = options.wait ? await untilPlaced(cli, session, made, timeoutMs) : made;
       if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, task);

@@ -88,6 +88,8 @@ describe('berth volume', () => {
   it('grows and takes snapshots by its spec', async () => {
     const grown = await runBerth(['volume', 'resize', 'data', '20GiB'], { handler: fleet() });
     expect(puts(grown.requests)).toMatchObject([{ metadata: { revision: 7 }, spec: { sizeGiB: 20 } }]);
+    const asOption = await runBerth(['volume', 'resize', 'data', '--size', '20GiB'], { handler: fleet() });
+    expect(puts(asOption.requests)).toEqual(puts(grown.requests));
     const kept = await runBerth(['volume', 'snapshot', 'create', 'data', 'before'], { handler: fleet() });
     expect(puts(kept.requests)).toMatchObject([{ spec: { snapshots: ['before'] } }]);
     expect(kept.stdout).toBe('data@before is being created\n');
@@ -160,6 +162,8 @@ describe('berth volume', () => {
       'snapshot | after, not created yet',
       '',
     ]);
+    const snapshots = await runBerth(['volume', 'snapshot', 'ls', 'data'], { handler: fleet(volume) });
+    expect(snapshots.stdout).toBe('NAME        AGE\nbefore      60m\nafter   not yet\n');
     const list = await runBerth(['volume', 'ls'], { handler: fleet(volume) });
     expect(list.stdout).toMatch(/data +Ready +10 GiB +h1 +web +before,after +60s/);
   });

@@ -8,7 +8,15 @@ import { attempting, CommandError, usageError } from '../exit-codes.ts';
 import { listAll } from '../print/follow.ts';
 import { conditionOf } from '../instances/instance-view.ts';
 import { kindViews } from '../kinds.ts';
-import { type Format, fieldLines, printList, printNames, printValue } from '../print/output.ts';
+import {
+  type Column,
+  type Format,
+  fieldLines,
+  printList,
+  printNames,
+  printValue,
+  tableLines,
+} from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
 import { replace } from '../replace.ts';
 import { forEachName, joined } from '../instances/rm.ts';
@@ -224,10 +232,13 @@ function resizeCommand(cli: Cli): Command {
   const command = new Command('resize')
     .description('Grow a volume, also while a guest uses it; grow its file system inside the guest')
     .argument('<volume>')
-    .argument('<size>', '20GiB, 1TiB');
+    .argument('[size]', '20GiB, 1TiB')
+    .option('-s, --size <size>', 'the same, as an option');
   return withWait(command, 'its host has finished').action(
-    async (name: string, size: string, options: WaitOptions, called: Command) => {
-      const sizeGiB = parseGiB('SIZE', size);
+    async (name: string, size: string | undefined, options: WaitOptions & { size?: string }, called: Command) => {
+      const text = size ?? options.size;
+      if (text === undefined) throw usageError('the new size is missing', `berth volume resize ${name} 20GiB`);
+      const sizeGiB = parseGiB(size === undefined ? '--size' : 'SIZE', text);
       await change(cli, called, { name, what: `resize volume "${name}"`, options }, (spec) =>
         spec.sizeGiB === sizeGiB ? undefined : { ...spec, sizeGiB },
       );
@@ -242,8 +253,37 @@ function snapshotCommand(cli: Cli): Command {
     .argument('<volume>')
     .argument('<name>');
   const remove = new Command('rm').description('Remove a snapshot').argument('<volume>').argument('<name>');
+  const list = new Command('ls')
+    .description('Show the snapshots of a volume')
+    .argument('<volume>')
+    .addOption(outputOption('value'));
   return new Command('snapshot')
     .description('Snapshots of a volume; "berth volume create NEW --from VOLUME@NAME" creates a volume from one')
+    .addCommand(
+      list.action(async (name: string, { output }: { output: Format }, called: Command) => {
+        const { client, project } = await openSession(cli, called);
+        const { spec, status } = await attempting(
+          `show the snapshots of volume "${name}"`,
+          () => client.get('volume', name, { project }),
+          advice,
+        );
+        const made = new Map(status.volume?.snapshots.map((each) => [each.name, each.createdAtMs]));
+        const snapshots = spec.snapshots.map((each) => ({ name: each, createdAtMs: made.get(each) }));
+        if (output === 'json' || output === 'yaml') return printValue(cli, output, { items: snapshots });
+        if (snapshots.length === 0)
+          return void cli.stdout.write(`no snapshots; create one: berth volume snapshot create ${name} NAME\n`);
+        const nowMs = cli.clock.nowMs();
+        const columns: readonly Column<(typeof snapshots)[number]>[] = [
+          { header: 'NAME', value: (each) => each.name },
+          {
+            header: 'AGE',
+            value: ({ createdAtMs }) => (createdAtMs === undefined ? 'not yet' : age(nowMs - createdAtMs)),
+            right: true,
+          },
+        ];
+        cli.stdout.write(`${tableLines(columns, snapshots).join('\n')}\n`);
+      }),
+    )
     .addCommand(
       withWait(make, 'its host has finished').action(
         async (name: string, state: string, options: WaitOptions, called: Command) => {

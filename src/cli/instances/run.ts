@@ -138,7 +138,7 @@ async function created(cli: Cli, image: string, options: RunOptions, command: Co
         },
         options.idempotencyKey === undefined ? {} : { idempotencyKey: options.idempotencyKey },
       ),
-    { AlreadyExists: 'choose another --name, or remove the existing one: berth rm NAME' },
+    { AlreadyExists: `remove the existing one: berth rm ${options.name ?? 'NAME'}` },
   );
 }
 

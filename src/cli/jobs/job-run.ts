@@ -48,7 +48,7 @@ export function runCommand(cli: Cli): Command {
             { metadata: { ...(name === undefined ? {} : { name }), project: session.project, labels }, spec },
             options.idempotencyKey === undefined ? {} : { idempotencyKey: options.idempotencyKey },
           ),
-        { AlreadyExists: 'choose another --name, or remove the existing one: berth job rm NAME' },
+        { AlreadyExists: `remove the existing one: berth job rm ${name ?? 'NAME'}` },
       );
       if (options.detach) return detach(cli, job, options.output);
       conclude(await runToItsEnd(cli, session, job, options.timestamps === true), cli.clock.nowMs(), (line) =>

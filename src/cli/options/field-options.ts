@@ -181,7 +181,7 @@ export function inOptions(text: string, command: Command): string {
     named += `${text.slice(from, match.index)}${option.text}${withUnit}`;
     from = end + limit.length;
   }
-  return named + text.slice(from);
+  return (named + text.slice(from)).replace(/ \(<[\w-]+>\)$/, ''); // the message has the argument's value
 }
 
 /** As it is written in an option: 30d, 500ms, 32 MiB. */

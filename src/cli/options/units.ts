@@ -48,15 +48,15 @@ export function parseBandwidth(flag: string, text: string): number {
 }
 
 /** `10GiB`, `1TiB` → GiB; `0`: as large as the image. */
-export function parseDiskGiB(text: string): number {
+export function parseDiskGiB(text: string, flag = '--disk'): number {
   const amount = text === '0' ? 0 : (parseMebibytes(text) ?? Number.NaN) / 1024;
   if (!Number.isInteger(amount) || amount < 0) {
     throw usageError(
-      `--disk cannot be "${text}"`,
+      `${flag} cannot be "${text}"`,
       'write whole GiB with the unit: 10GiB, 1TiB; or 0 for the size of the image',
     );
   }
-  if (amount > diskGiBMax) throw usageError(`--disk cannot be "${text}"`, `at most ${memory(diskGiBMax * 1024)}`);
+  if (amount > diskGiBMax) throw usageError(`${flag} cannot be "${text}"`, `at most ${memory(diskGiBMax * 1024)}`);
   return amount;
 }
 

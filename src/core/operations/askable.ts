@@ -51,9 +51,10 @@ function assertPoolOfProject(snapshot: Snapshot, project: string, pool: string |
 function assertReferences(snapshot: Snapshot, spec: AskingSpec): void {
   if (spec.image !== undefined && !snapshot.imageByName(spec.image)) {
     const known = [...snapshot.list('image')].flatMap(({ value }) => [value.metadata.name, ...value.spec.aliases]);
+    const next = known.length === 0 ? '; "berth image build tiny" or "berth image add" creates one' : undefined;
     throw new ApiError(
       'InvalidRequest',
-      `there is no image "${spec.image}"${hint(spec.image, known, 'berth image ls')}`,
+      `there is no image "${spec.image}"${next ?? hint(spec.image, known, 'berth image ls')}`,
       { field: 'spec.image' },
     );
   }

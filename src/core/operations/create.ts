@@ -34,7 +34,7 @@ export function newMetadata(id: string, input: CreateInput<unknown>, ctx: Contex
 /** Throws `AlreadyExists` when `key` is taken. */
 export function assertFree(snapshot: Snapshot, kind: RecordKind, key: string, name: string): void {
   if (snapshot.get(kind, key)) {
-    throw new ApiError('AlreadyExists', `${kind} "${name}" exists already; choose another name or delete it first`, {
+    throw new ApiError('AlreadyExists', `${kind} "${name}" exists already; choose another name, or delete it first`, {
       field: 'metadata.name',
     });
   }

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Workload } from '../../api/resources/workload.ts';
 import { placement } from '../controllers/placement.ts';
-import { workload as controller } from '../controllers/workload.ts';
+import { workload as controller } from '../controllers/workloads/workload.ts';
 import { scalePlanOf, scaleWorkload } from '../operations/workloads/scale.ts';
 import { createWorkload, replaceWorkload } from '../operations/workloads/workload.ts';
 import type { Cache } from '../state/cache.ts';

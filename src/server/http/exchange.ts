@@ -22,8 +22,7 @@ export function admit(
   { host, snapshot }: { readonly host: string | undefined; readonly snapshot: Snapshot },
 ): Principal {
   if (access === 'open') return principal ?? anonymous;
-  if (!principal)
-    throw new ApiError('Unauthenticated', 'a valid token is needed: set one with "berth context set" or BERTH_TOKEN');
+  if (!principal) throw new ApiError('Unauthenticated', 'a valid token is needed');
   if (access === 'host') {
     if (principal.kind === 'admin' || (principal.kind === 'host' && principal.host === host)) return principal;
     throw new ApiError('Forbidden', `${describePrincipal(principal)} is not that host`);
