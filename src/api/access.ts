@@ -28,6 +28,7 @@ export type Verb = (typeof verbs)[number];
 export const accessResources = [
   'instance',
   'job',
+  'jobTemplate',
   'task',
   'workload',
   'warmPool',
@@ -90,6 +91,7 @@ export type ShareVerb = Static<typeof ShareVerb>;
 const viewer = {
   instance: ['read'],
   job: ['read', 'logs'],
+  jobTemplate: ['read'],
   task: ['read'],
   workload: ['read'],
   warmPool: ['read'],
@@ -106,6 +108,7 @@ const viewer = {
 const user = {
   instance: ['read', 'create', 'update', 'delete', 'power', 'exec', 'console', 'logs', 'screen', 'forward'],
   job: ['read', 'create', 'update', 'delete', 'logs'],
+  jobTemplate: ['read', 'create', 'update', 'delete'],
   task: ['read', 'create', 'update', 'delete'],
   workload: ['read', 'create', 'update', 'delete'],
   warmPool: ['read', 'create', 'update', 'delete'],
@@ -135,6 +138,7 @@ const projectAdmin = {
 const fleetOperator = {
   instance: ['read-placement'],
   job: ['read-placement'],
+  jobTemplate: ['read-placement'],
   task: ['read-placement'],
   workload: ['read-placement'],
   warmPool: ['read-placement'],

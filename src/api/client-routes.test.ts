@@ -17,6 +17,7 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   undoWorkload: ({ undoWorkload }) => undoWorkload('w', { to: 1 }, { project: 'p' }),
   scaleWorkload: ({ scaleWorkload }) => scaleWorkload('w', { replicas: 2 }, { project: 'p', dryRun: true }),
   workloadEndpoints: ({ workloadEndpoints }) => workloadEndpoints('w', { project: 'p' }),
+  runJobTemplate: ({ runJobTemplate }) => runJobTemplate('x'),
   claimWarmGuest: ({ claimWarmGuest }) => claimWarmGuest('w', {}, { project: 'p', idempotencyKey: 'k' }),
   dryRun: ({ dryRun }) => dryRun('size', body),
   dryRunOfDelete: ({ dryRunOfDelete }) => dryRunOfDelete('pool', 'p1'),

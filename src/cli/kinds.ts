@@ -9,6 +9,7 @@ import { hostStateName } from '../api/resources/host-state.ts';
 import { gpuClass, gpuWhole } from '../api/resources/host-rules.ts';
 import type { Image } from '../api/resources/image.ts';
 import type { Job } from '../api/resources/job.ts';
+import type { JobTemplate } from '../api/resources/job-template.ts';
 import type { Kind, ResourceByKind } from '../api/resources/index.ts';
 import type { Pool } from '../api/resources/pool.ts';
 import type { Project } from '../api/resources/project.ts';
@@ -62,6 +63,7 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   spare: spareColumns,
   volume: volumeColumns,
   job: jobColumns,
+  jobTemplate: jobTemplateColumns,
   token: tokenColumns,
   role: roleColumns,
   binding: bindingColumns,
@@ -85,6 +87,7 @@ export const kinds: readonly Kind[] = [
   'spare',
   'volume',
   'job',
+  'jobTemplate',
   'token',
   'role',
   'binding',
@@ -100,6 +103,8 @@ const shortNames: Readonly<Record<string, Kind>> = {
   img: 'image',
   warmpool: 'warmPool',
   'warm-pool': 'warmPool',
+  jobtemplate: 'jobTemplate',
+  'job-template': 'jobTemplate',
 };
 
 export function kindOf(word: string): Kind | undefined {
@@ -226,7 +231,7 @@ function jobColumns({ nowMs }: ViewFacts): Column<Job>[] {
   return [
     { header: 'NAME', value: ({ metadata }) => metadata.name },
     { header: 'PHASE', importance: 'major', value: ({ status }) => status.phase },
-    { header: 'LABEL', value: ({ spec }) => spec.image ?? spec.label ?? 'default' },
+    { header: 'LABEL', value: ({ spec }) => imageWord(spec) },
     { header: 'TRY', value: ({ status }) => String(status.attempt), right: true },
     { header: 'EXIT', value: ({ status }) => String(status.exitCode ?? ''), right: true },
     {
@@ -237,6 +242,40 @@ function jobColumns({ nowMs }: ViewFacts): Column<Job>[] {
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
     { header: 'REASON', importance: 'major', longest: longestReason, value: (job) => reasonOfJob(job, nowMs) },
   ];
+}
+
+function jobTemplateColumns({ nowMs }: ViewFacts): Column<JobTemplate>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'SCHEDULE', value: ({ spec }) => spec.schedule?.cron ?? '' },
+    { header: 'ZONE', importance: 'minor', usual: 'UTC', value: ({ spec }) => spec.schedule?.timeZone ?? '' },
+    {
+      header: 'NEXT',
+      value: ({ spec, status }) =>
+        spec.schedule && spec.paused
+          ? 'paused'
+          : status.nextMs === undefined
+            ? ''
+            : `in ${age(Math.max(0, status.nextMs - nowMs))}`,
+    },
+    { header: 'LAST', value: ({ status }) => status.last?.job ?? '' },
+    { header: 'JOBS', value: ({ status }) => String(status.jobs), right: true },
+    { header: 'LABEL', importance: 'minor', value: ({ spec }) => imageWord(spec.template.spec) },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    {
+      header: 'REASON',
+      importance: 'major',
+      longest: longestReason,
+      value: ({ status }) => {
+        const scheduled = conditionOf(status.conditions, 'Scheduled');
+        return scheduled?.status === 'False' ? `${scheduled.reason}: ${scheduled.message}` : '';
+      },
+    },
+  ];
+}
+
+function imageWord({ image, label }: Job['spec']): string {
+  return image ?? label ?? 'default';
 }
 
 function workloadColumns({ nowMs }: ViewFacts): Column<Workload>[] {

@@ -214,6 +214,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./jobs/job.ts')).jobCommand,
   },
   {
+    name: 'job-template',
+    group: jobs,
+    summary: 'Job templates: jobs that are created on request or at times',
+    load: async () => (await import('./jobs/job-template.ts')).jobTemplateCommand,
+  },
+  {
     name: 'enqueue',
     group: jobs,
     summary: 'Request a job that runs a file of a repository, through the broker or the API',

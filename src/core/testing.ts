@@ -10,6 +10,7 @@ import type { Amounts, Metadata } from '../api/resources/metadata.ts';
 import type { Project, ProjectSpec } from '../api/resources/project.ts';
 import type { Job } from '../api/resources/job.ts';
 import type { Workload, WorkloadSpec } from '../api/resources/workload.ts';
+import type { JobTemplate } from '../api/resources/job-template.ts';
 import type { WarmPool } from '../api/resources/warm-pool.ts';
 import type { Spare } from '../api/resources/spare.ts';
 import type { Task } from '../api/resources/task.ts';
@@ -234,6 +235,21 @@ export function testWarmPool(
     metadata: metadata(name, 'warm', 'default'),
     spec: { template: { labels: {}, spec: testInstance('').spec }, size: 2, state: 'running', ...spec },
     status: { template: 1, wanted: 2, guests: 0, ready: 0, hits: 0, misses: 0, conditions: [], ...status },
+  };
+}
+
+export function testJobTemplate(
+  name: string,
+  job: Partial<Job['spec']> = {},
+  spec: Partial<JobTemplate['spec']> = {},
+  status: Partial<JobTemplate['status']> = {},
+): JobTemplate {
+  return {
+    kind: 'jobTemplate',
+    schemaVersion: 1,
+    metadata: metadata(name, 'jobt', 'default'),
+    spec: { template: { labels: {}, spec: testJob('', job).spec }, parameters: [], paused: false, ...spec },
+    status: { jobs: 0, conditions: [], ...status },
   };
 }
 

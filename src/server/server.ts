@@ -52,6 +52,7 @@ import { processRoutes } from './http/routes/servers/process-routes.ts';
 import { guestUsageRoutes } from './http/routes/guest-usage-routes.ts';
 import { ledgerRoute } from './http/routes/hosts/ledger-route.ts';
 import { queueRoutes } from './http/routes/queue-routes.ts';
+import { jobTemplateRoutes } from './http/routes/workloads/job-template-routes.ts';
 import { warmPoolRoutes } from './http/routes/workloads/warm-pool-routes.ts';
 import { workloadRoutes } from './http/routes/workloads/workload-routes.ts';
 import { spareRoutes } from './http/routes/schedule/spare-routes.ts';
@@ -338,6 +339,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       }),
       ...spareRoutes({ decider }),
       ...workloadRoutes(decider),
+      ...jobTemplateRoutes(decider),
       ...warmPoolRoutes(decider),
       ...webhookRoutes(decider),
       ...inventoryRoutes(decider),

@@ -38,6 +38,7 @@ export const allPlaces: readonly { readonly title: string; readonly items: reado
       listOf('workload'),
       listOf('warmPool'),
       listOf('job'),
+      listOf('jobTemplate'),
       listOf('task'),
       listOf('spare'),
       listOf('volume'),

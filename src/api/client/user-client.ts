@@ -24,6 +24,7 @@ import type { FleetMap } from '../lists/fleet-map.ts';
 import type { HostToken } from '../host-token.ts';
 import type { Host } from '../resources/host.ts';
 import type { InstanceBatchAnswer } from '../instance-batch.ts';
+import { pluralOf } from '../resources/plural-of.ts';
 import type { Kind, ResourceByKind } from '../resources/index.ts';
 import type { Labels } from '../resources/metadata.ts';
 import type { Token } from '../resources/token.ts';
@@ -301,6 +302,22 @@ function jobCalls(json: Json) {
     retryJob: (name: string, query: { project?: string } = {}): Promise<ResourceByKind['job']> =>
       json(`${pathOf('job', name)}/retry`, { method: 'POST', query }),
 
+    /** A job of a template. Throws `InvalidRequest` naming a parameter that is missing or unknown. */
+    runJobTemplate: (
+      template: string,
+      body: {
+        readonly metadata?: { readonly name?: string; readonly labels?: Labels };
+        readonly spec?: { readonly parameters?: Readonly<Record<string, string>> };
+      } = {},
+      { project, idempotencyKey }: { project?: string; idempotencyKey?: string } = {},
+    ): Promise<ResourceByKind['job']> =>
+      json(`${pathOf('jobTemplate', template)}/jobs`, {
+        method: 'POST',
+        body,
+        query: project === undefined ? {} : { project },
+        ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }),
+      }),
+
     /** One with the same `request_id` makes the same job. */
     createJobRequest: (
       body: Readonly<Record<string, unknown>>,
@@ -563,6 +580,6 @@ function streams(requests: Requests) {
 
 /** The plural of every kind is its name and an "s"; user-client.test.ts checks this against the registry. */
 export function pathOf(kind: Kind, name?: string): string {
-  const all = kind === 'inventory' ? '/v1/inventories' : kind === 'warmPool' ? '/v1/warm-pools' : `/v1/${kind}s`;
+  const all = `/v1/${pluralOf(kind)}`;
   return name === undefined ? all : `${all}/${encodeURIComponent(name)}`;
 }

@@ -8,6 +8,7 @@ import { type Image, imageDefinition } from './image.ts';
 import { type Instance, instanceDefinition } from './instance.ts';
 import { type Inventory, inventoryDefinition } from './inventory.ts';
 import { type Job, jobDefinition } from './job.ts';
+import { type JobTemplate, jobTemplateDefinition } from './job-template.ts';
 import { type Pool, poolDefinition } from './pool.ts';
 import { type Project, projectDefinition } from './project.ts';
 import { type Role, roleDefinition } from './role.ts';
@@ -35,6 +36,7 @@ export const resourceDefinitions = {
   spare: spareDefinition,
   volume: volumeDefinition,
   job: jobDefinition,
+  jobTemplate: jobTemplateDefinition,
   token: tokenDefinition,
   role: roleDefinition,
   binding: bindingDefinition,
@@ -58,6 +60,7 @@ export interface ResourceByKind {
   spare: Spare;
   volume: Volume;
   job: Job;
+  jobTemplate: JobTemplate;
   token: Token;
   role: Role;
   binding: Binding;

@@ -2,5 +2,6 @@
 
 export function pluralOf(kind: string): string {
   if (kind === 'inventory') return 'inventories';
+  if (kind === 'jobTemplate') return 'job-templates';
   return kind === 'warmPool' ? 'warm-pools' : `${kind}s`;
 }

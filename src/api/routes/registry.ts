@@ -21,6 +21,7 @@ import { mcpRoutes } from './mcp.ts';
 import { processRoutes } from './process.ts';
 import { routesOfKind } from './resources.ts';
 import type { RouteDefinition } from './route.ts';
+import { jobTemplateRoutes } from './job-templates.ts';
 import { warmPoolRoutes } from './warm-pools.ts';
 import { workloadRoutes } from './workloads.ts';
 import { sessionRoutes } from './session.ts';
@@ -47,6 +48,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(scheduleRoutes),
   ...Object.values(spareRoutes),
   ...Object.values(workloadRoutes),
+  ...Object.values(jobTemplateRoutes),
   ...Object.values(warmPoolRoutes),
   ...Object.values(webhookRoutes),
   ...Object.values(inventoryRoutes),

@@ -65,6 +65,7 @@ export const resourceSchemas: Readonly<Record<Kind, ResourceSchemas>> = {
   spare: schemasOf(resourceDefinitions.spare),
   volume: schemasOf(resourceDefinitions.volume),
   job: schemasOf(resourceDefinitions.job),
+  jobTemplate: schemasOf(resourceDefinitions.jobTemplate),
   token: schemasOf(resourceDefinitions.token),
   role: schemasOf(resourceDefinitions.role),
   binding: schemasOf(resourceDefinitions.binding),

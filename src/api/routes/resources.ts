@@ -21,6 +21,7 @@ const seenByPlace: ReadonlySet<Kind> = new Set<Kind>([
   'task',
   'workload',
   'warmPool',
+  'jobTemplate',
   'spare',
   'group',
   'volume',

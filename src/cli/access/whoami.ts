@@ -85,6 +85,7 @@ const ofProjects: ReadonlySet<string> = new Set([
   'task',
   'workload',
   'warmPool',
+  'jobTemplate',
   'spare',
   'group',
   'volume',

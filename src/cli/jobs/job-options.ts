@@ -27,6 +27,8 @@ export interface JobOptions extends ImageCredentialOptions {
   readonly memory?: string;
   readonly disk?: string;
   readonly driver?: string;
+  readonly pool?: string;
+  readonly hostLabel: readonly string[];
   readonly warmPool?: string;
   readonly env: readonly string[];
   readonly envSecret: readonly string[];
@@ -47,11 +49,11 @@ export interface JobOptions extends ImageCredentialOptions {
 
 const retryCauses = ['infrastructure', 'failure'] as const;
 
+/** Those of the spec, and labels. */
 export function withJobOptions(command: Command): Command {
   return withImageCredentialOption(command)
     .argument('[label]', 'alias or name of an image: berth image ls; default: the default label')
     .argument('[command...]', 'after --: the command, run by "sh -c" in the guest; one word is a line for the shell')
-    .option('-n, --name <name>', 'name of the job; default: made from the label')
     .option('-f, --file <file>', 'YAML of the job, or of its spec; flags override it; - reads standard input')
     .option('-s, --size <size>', 'a named amount of resources: berth size ls')
     .option('-c, --cpus <count>', 'virtual CPUs')
@@ -59,6 +61,8 @@ export function withJobOptions(command: Command): Command {
     .option('-d, --disk <amount>', '10GiB; 0: as large as the image')
     .option('--warm-pool <warm-pool>', 'claim a guest that is booted already: berth warm-pool ls')
     .option('--driver <driver>', 'only with this driver; berth driver ls shows them')
+    .option('--pool <pool>', 'only on hosts of this pool')
+    .option('--host-label <key=value>', 'only on hosts with this label; may be repeated', collect, [])
     .option(
       '-e, --env <name=value>',
       'environment variable of the command; NAME alone reads the value from this environment; may be repeated',
@@ -124,6 +128,7 @@ export async function jobOf(
     ...(label === undefined ? file.spec : { ...withoutImage, label }),
     ...(words.length === 0 ? {} : { script: scriptOf(words) }),
     ...roomOf(options),
+    ...placementOf(options, file.spec?.placement),
     ...imageCredentialsOf(options),
     ...repoOf(options, file.spec?.repo),
     ...(Object.keys(env).length === 0 ? {} : { env: { ...(isRecord(file.spec?.env) ? file.spec.env : {}), ...env } }),
@@ -160,6 +165,16 @@ function roomOf({ size, cpus, memory, disk, driver, warmPool }: JobOptions): Par
     ...(driver === undefined ? {} : { driver }),
     ...(warmPool === undefined ? {} : { warmPool }),
   };
+}
+
+function placementOf({ pool, hostLabel }: JobOptions, inFile: unknown): Partial<JobSpec> {
+  if (pool === undefined && hostLabel.length === 0) return {};
+  const placement = {
+    ...(isRecord(inFile) ? inFile : {}),
+    ...(pool === undefined ? {} : { pool }),
+    ...(hostLabel.length === 0 ? {} : { hostLabels: parseLabels('--host-label', hostLabel) }),
+  };
+  return { placement }; // the server checks the fields of the file
 }
 
 function repoOf({ repo: url, commit, path }: JobOptions, inFile: unknown): Partial<JobSpec> {

@@ -22,6 +22,7 @@ interface RunOptions extends JobOptions {
 
 export function runCommand(cli: Cli): Command {
   return withJobOptions(new Command('run').description('Run a command once, in a fresh instance'))
+    .option('-n, --name <name>', 'name of the job; default: made from the label')
     .option('--detach', 'print the name of the job and do not wait for it')
     .option('--timestamps', 'print the time before each line')
     .option('--idempotency-key <key>', 'repeating a request with the same key creates no second job')
@@ -50,15 +51,25 @@ export function runCommand(cli: Cli): Command {
           ),
         { AlreadyExists: `remove the existing one: berth job rm ${name ?? 'NAME'}` },
       );
-      if (options.detach) return detach(cli, job, options.output);
-      conclude(await runToItsEnd(cli, session, job, options.timestamps === true), cli.clock.nowMs(), (line) =>
-        cli.stderr.write(`${line.startsWith(' ') ? '' : 'berth: '}${line}\n`),
-      );
+      await runOrDetach(cli, session, job, options);
     });
 }
 
+/** Prints its output and ends with its exit code, or names it. */
+export async function runOrDetach(
+  cli: Cli,
+  session: Session,
+  job: Job,
+  { detach: detached, output, timestamps }: Pick<RunOptions, 'detach' | 'output' | 'timestamps'>,
+): Promise<void> {
+  if (detached) return detach(cli, job, output);
+  conclude(await runToItsEnd(cli, session, job, timestamps === true), cli.clock.nowMs(), (line) =>
+    cli.stderr.write(`${line.startsWith(' ') ? '' : 'berth: '}${line}\n`),
+  );
+}
+
 /** What stands before `--` is the label; without `--` the first word is. */
-function argumentsOf(
+export function argumentsOf(
   command: Command,
   all: readonly string[],
 ): { readonly label: string | undefined; readonly words: readonly string[] } {

@@ -20,6 +20,7 @@ export interface Grant {
 const ofProjects: ReadonlySet<AccessResource> = new Set<AccessResource>([
   'instance',
   'job',
+  'jobTemplate',
   'task',
   'workload',
   'warmPool',

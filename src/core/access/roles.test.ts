@@ -37,6 +37,7 @@ const table = `
 resource     viewer  user         project-admin  fleet-operator  metrics
 instance     r       rcudpxklsf   rcudpxklsfy    m               -
 job          rl      rcudl        rcudl          m               -
+jobTemplate  r       rcud         rcud           m               -
 task         r       rcud         rcud           m               -
 workload     r       rcud         rcud           m               -
 warmPool     r       rcud         rcud           m               -

@@ -34,6 +34,7 @@ export function usesOf(resource: AnyResource, project: string): Use[] {
       return usesOfFields(resource.spec, project);
     case 'workload':
     case 'warmPool':
+    case 'jobTemplate':
       return usesOfFields(resource.spec.template.spec, project).map((use) => ({
         ...use,
         field: use.field.replace(/^spec/, 'spec.template.spec'),

@@ -9,6 +9,7 @@ import { hostHealth } from './hosts/host-health.ts';
 import { hostLoss } from './hosts/host-loss.ts';
 import { inventory } from './hosts/inventory.ts';
 import { job } from './jobs/job.ts';
+import { jobTemplate } from './jobs/job-template.ts';
 import { lostHost } from './hosts/lost-host.ts';
 import { migration } from './migration.ts';
 import { overdue } from './overdue.ts';
@@ -35,6 +36,7 @@ export const controllers: readonly Controller[] = [
   workload,
   warmPool,
   job,
+  jobTemplate,
   volume,
   garbage,
   expiry,

@@ -6,6 +6,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import type { Volume } from '../../api/resources/volume.ts';
 import { conditionOf, type NewCondition, withConditions } from '../state/conditions.ts';
 import { hostLost, notFoundAfterRestore, restored } from '../state/guest-phase.ts';
+import { scheduledFrom } from './job-templates/job-template.ts';
 import type { AnyRecord } from '../state/records.ts';
 
 /**
@@ -60,6 +61,8 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
       return restoredInstance(asClaimed(record, nowMs), nowMs);
     case 'volume':
       return restoredVolume(record, nowMs);
+    case 'jobTemplate': // its times since the backup may have had their jobs
+      return { ...record, status: scheduledFrom(record.spec, record.status, nowMs) };
     default:
       return record;
   }

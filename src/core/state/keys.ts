@@ -38,6 +38,7 @@ const folders = {
   workload: 'workloads',
   workloadRevision: 'workload-revisions',
   warmPool: 'warm-pools',
+  jobTemplate: 'job-templates',
   hostPlan: 'host-plans',
   webhook: 'webhooks',
   inventory: 'inventories',
@@ -121,6 +122,7 @@ export const keys = {
   workload: (project: string, name: string): string => `workloads/${project}/${name}`,
   workloadRevision: (project: string, name: string, number: number): string =>
     `workload-revisions/${project}/${name}/${number}`,
+  jobTemplate: (project: string, name: string): string => `job-templates/${project}/${name}`,
   warmPool: (project: string, name: string): string => `warm-pools/${project}/${name}`,
   spare: (project: string, name: string): string => `spares/${project}/${name}`,
   hostPlan: (host: string): string => `host-plans/${host}`,
@@ -194,6 +196,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.inventory(record.metadata.name);
     case 'workload':
       return keys.workload(record.metadata.project, record.metadata.name);
+    case 'jobTemplate':
+      return keys.jobTemplate(record.metadata.project, record.metadata.name);
     case 'warmPool':
       return keys.warmPool(record.metadata.project, record.metadata.name);
     case 'workloadRevision':

@@ -60,7 +60,8 @@ function showsOne({ path }: Route): boolean {
     path === '/v1/instances/:name' ||
     path === '/v1/workloads/:name' ||
     path === '/v1/warm-pools/:name' ||
-    path === '/v1/jobs/:name'
+    path === '/v1/jobs/:name' ||
+    path === '/v1/job-templates/:name'
   );
 }
 

@@ -66,6 +66,11 @@ const columnsByKind: { readonly [K in Kind]?: Columns<K> } = {
       order: ({ status }) => status.revision,
     },
   ],
+  jobTemplate: [
+    text('Schedule', '1fr', ({ spec }) => spec.schedule?.cron ?? ''),
+    text('Last', '1fr', ({ status }) => status.last?.job ?? ''),
+    { name: 'Jobs', width: '8rem', show: ({ status }) => status.jobs, order: ({ status }) => status.jobs },
+  ],
   warmPool: [
     text('Image', '1fr', ({ spec }) => spec.template.spec.image ?? ''),
     {

@@ -21,6 +21,7 @@ export function deleteWords(kind: Kind): string {
     token: 'berth token revoke',
     spare: 'berth spare release',
     warmPool: 'berth warm-pool rm',
+    jobTemplate: 'berth job-template rm',
   };
   return words[kind] ?? `berth ${kind} rm`;
 }

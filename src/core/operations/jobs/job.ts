@@ -50,6 +50,11 @@ export function createJob(snapshot: Snapshot, given: CreateInput<JobSpec>, ctx: 
   };
 }
 
+/** Throws `InvalidRequest` naming the field where `createJob` would refuse it. */
+export function assertJob(snapshot: Snapshot, input: CreateInput<JobSpec>): void {
+  assertRunnable(snapshot, { ...input, spec: withImageOfPool(snapshot, input) });
+}
+
 /** Throws `InvalidRequest` naming the field. */
 function withImageOfPool(snapshot: Snapshot, { project, spec }: CreateInput<JobSpec>): JobSpec {
   if (spec.warmPool === undefined) return spec;

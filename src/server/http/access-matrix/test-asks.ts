@@ -46,6 +46,10 @@ const inProjects: Partial<Record<Kind, Sample>> = {
     name: named('warm'),
     spec: () => ({ template: { labels: {}, spec: { image: 'tiny', cpus: 1 } } }),
   },
+  jobTemplate: {
+    name: named('nightly'),
+    spec: () => ({ template: { labels: {}, spec: { image: 'tiny', script: 'true' } } }),
+  },
   spare: {
     name: named('spare'),
     spec: () => ({ cpus: 1, memoryMiB: 64, provisioner: 'metal', ttlMs: 60_000 }),
@@ -343,6 +347,7 @@ const others: Readonly<Record<string, Asks>> = {
   scheduleResult: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
   showSchedule: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
   releaseSchedule: both((side) => ({ params: { task: idAt(`tasks/${side}/${side}-task`) }, query: { project: side } })),
+  runJobTemplate: both((side) => ({ params: { name: `${side}-nightly` }, query: { project: side }, body: {} })),
   claimWarmGuest: both((side) => ({ params: { name: `${side}-warm` }, query: { project: side }, body: {} })),
   listWorkloadRevisions: both((side) => ({ params: { name: `${side}-app` }, query: { project: side } })),
   undoWorkload: both((side) => ({ params: { name: `${side}-app` }, query: { project: side }, body: {} })),

@@ -7,7 +7,7 @@ import { isRecord } from '../../../base/is-record.ts';
 import { hiddenValue } from './without-secrets.ts';
 
 /** The fields of a spec in which values are hidden, at any depth. */
-const fields = ['userData', 'script', 'env', 'run', 'containers', 'template'] as const;
+const fields = ['userData', 'script', 'env', 'run', 'containers', 'template', 'parameters'] as const;
 
 /**
  * `sent`, with each hidden value as `before` has it in the same place. Throws `InvalidRequest` where it has none. `before` undefined: the

@@ -9,6 +9,7 @@ import type { Kind } from '../../../api/resources/index.ts';
 import { InstanceSpec } from '../../../api/resources/instance.ts';
 import { InventorySpec } from '../../../api/resources/inventory.ts';
 import { JobSpec } from '../../../api/resources/job.ts';
+import { JobTemplateSpec } from '../../../api/resources/job-template.ts';
 import type { Labels } from '../../../api/resources/metadata.ts';
 import { PoolSpec } from '../../../api/resources/pool.ts';
 import { ProjectSpec } from '../../../api/resources/project.ts';
@@ -33,6 +34,11 @@ import {
 import { createHost, deleteHost, replaceHost } from '../../../core/operations/host.ts';
 import { createInstance, replaceInstance } from '../../../core/operations/instance.ts';
 import { deleteByOwner } from '../../../core/operations/instances/delete-by-owner.ts';
+import {
+  createJobTemplate,
+  deleteJobTemplate,
+  replaceJobTemplate,
+} from '../../../core/operations/job-templates/job-template.ts';
 import { deleteJob } from '../../../core/operations/jobs/job.ts';
 import { submitJob } from '../../../core/operations/jobs/submit-job.ts';
 import { revokeToken } from '../../../core/operations/access/token.ts';
@@ -159,6 +165,17 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
       throw new ApiError('MethodNotAllowed', 'a job cannot be changed; cancel it and create another');
     },
     delete: deleteJob,
+  },
+  jobTemplate: {
+    create: (snapshot, input, ctx) =>
+      createJobTemplate(
+        snapshot,
+        { ...input, spec: parse(JobTemplateSpec, withHiddenKept(input.spec, undefined), 'spec') },
+        ctx,
+      ),
+    replace: (snapshot, input, ctx) =>
+      replaceJobTemplate(snapshot, { ...input, spec: parse(JobTemplateSpec, input.spec, 'spec') }, ctx),
+    delete: deleteJobTemplate,
   },
   group: plainOperations('group', (spec) => parse(GroupSpec, spec, 'spec')),
   role: plainOperations('role', (spec) => parse(RoleSpec, spec, 'spec')),

@@ -281,7 +281,9 @@ function findById<K extends Kind>(
 }
 
 /** Finds a resource of a project for the routes of its own. Throws `NotFound`, also when the caller may not know of it. */
-export function findOne<K extends 'instance' | 'job' | 'task' | 'workload' | 'warmPool' | 'spare' | 'webhook'>(
+export function findOne<
+  K extends 'instance' | 'job' | 'task' | 'workload' | 'warmPool' | 'jobTemplate' | 'spare' | 'webhook',
+>(
   kind: K,
   cache: Cache,
   { caller, name, project = defaultProject }: Omit<Wanted, 'project'> & { readonly project?: string | undefined },

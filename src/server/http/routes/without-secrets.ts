@@ -1,4 +1,4 @@
-// Instances, workloads, warm pools and jobs as lists and watches show them: without user-data, environments, the words of the commands of containers, and the
+// Instances, workloads, warm pools, jobs and their templates as lists and watches show them: without user-data, environments, the words of the commands of containers, and the
 // scripts of programs, all of which may hold secrets. Whoever wants those asks for the one resource.
 
 import type { AnyResource } from '../../../api/resources/index.ts';
@@ -7,17 +7,29 @@ import type { InstanceSpec } from '../../../api/resources/instance.ts';
 import type { WarmPool } from '../../../api/resources/warm-pool.ts';
 import type { Workload, WorkloadTemplate } from '../../../api/resources/workload.ts';
 import type { Job } from '../../../api/resources/job.ts';
+import type { JobTemplate } from '../../../api/resources/job-template.ts';
 
 /** Stands for a value. */
 export const hiddenValue = '(hidden)';
 
 export function withoutSecrets(resource: AnyResource): AnyResource {
   if (resource.kind === 'job') return { ...resource, spec: hiddenProgram(resource.spec) };
+  if (resource.kind === 'jobTemplate') return withJobTemplate(resource);
   if (resource.kind === 'workload') return withTemplate(resource, resource.spec.template);
   if (resource.kind === 'warmPool') return withTemplate(resource, resource.spec.template);
   if (resource.kind !== 'instance') return resource;
   const spec = withoutSecretsOfSpec(resource.spec);
   return spec === resource.spec ? resource : { ...resource, spec };
+}
+
+function withJobTemplate(resource: JobTemplate): JobTemplate {
+  const { template, parameters } = resource.spec;
+  const spec = {
+    ...resource.spec,
+    template: { ...template, spec: hiddenProgram(template.spec) },
+    parameters: parameters.map((each) => (each.default === undefined ? each : { ...each, default: hiddenValue })),
+  };
+  return { ...resource, spec };
 }
 
 function withTemplate<R extends Workload | WarmPool>(resource: R, template: WorkloadTemplate): R {

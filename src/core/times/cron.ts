@@ -72,6 +72,19 @@ export function lastTimeOf(cron: Cron, wallMs: WallMs): WallMs | undefined {
   return undefined;
 }
 
+/** The first time that it names after `wallMs`; undefined: none in eight years. */
+export function nextTimeOf(cron: Cron, wallMs: WallMs): WallMs | undefined {
+  const today = Math.floor(wallMs / dayMs) * dayMs;
+  for (let i = 0; i < daysMax; i++) {
+    const day = today + i * dayMs;
+    if (!hasDay(cron, new Date(day))) continue;
+    const minuteMin = i === 0 ? Math.floor((wallMs - today) / 60_000) + 1 : 0;
+    const minute = firstMinuteOf(cron, minuteMin);
+    if (minute !== undefined) return day + minute * 60_000;
+  }
+  return undefined;
+}
+
 function hasDay({ months, days, weekdays, eitherDay }: Cron, date: Date): boolean {
   if (!months.has(date.getUTCMonth() + 1)) return false;
   const [inMonth, inWeek] = [days.has(date.getUTCDate()), weekdays.has(date.getUTCDay())];
@@ -81,6 +94,12 @@ function hasDay({ months, days, weekdays, eitherDay }: Cron, date: Date): boolea
 /** Of the day, up to `minuteMax`. */
 function lastMinuteOf({ hours, minutes }: Cron, minuteMax: number): number | undefined {
   for (let minute = minuteMax; minute >= 0; minute--)
+    if (hours.has(Math.floor(minute / 60)) && minutes.has(minute % 60)) return minute;
+  return undefined;
+}
+
+function firstMinuteOf({ hours, minutes }: Cron, minuteMin: number): number | undefined {
+  for (let minute = minuteMin; minute < 1_440; minute++)
     if (hours.has(Math.floor(minute / 60)) && minutes.has(minute % 60)) return minute;
   return undefined;
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lastTimeOf, parseCron } from './cron.ts';
-import { scheduledSize } from './schedule.ts';
+import { lastTimeOf, nextTimeOf, parseCron } from './cron.ts';
 
 const wall = (text: string): number => Date.parse(`${text}Z`);
 
@@ -33,20 +32,16 @@ describe('the newest time that a cron text names', () => {
   });
 });
 
-describe('the size of a warm pool by its schedule', () => {
-  const windows = [
-    { from: '0 8 * * 1-5', to: '0 18 * * 1-5', size: 10 },
-    { from: '0 22 * * *', to: '0 2 * * *', size: 0 },
-  ];
+describe('the next time that a cron text names', () => {
   it.each([
-    ['Thursday morning in Berlin', 'Europe/Berlin', '2026-11-26T07:00', 10],
-    ['a minute before', 'Europe/Berlin', '2026-11-26T06:59', 3],
-    ['Thursday evening', 'Europe/Berlin', '2026-11-26T17:00', 3],
-    ['Saturday', 'Europe/Berlin', '2026-11-28T10:00', 3],
-    ['at night, over midnight', 'Europe/Berlin', '2026-11-26T00:30', 0],
-    ['the same hour in summer', 'Europe/Berlin', '2026-07-02T06:00', 10],
-    ['in UTC', 'UTC', '2026-11-26T08:00', 10],
-  ])('%s', (_, timeZone, utc, size) => {
-    expect(scheduledSize({ size: 3, schedule: { timeZone, windows } }, wall(utc))).toBe(size);
+    ['0 8 * * *', '2026-11-26T08:00', '2026-11-27T08:00'],
+    ['0 8 * * *', '2026-11-26T07:59', '2026-11-26T08:00'],
+    ['*/15 9-17 * * 1-5', '2026-11-28T12:00', '2026-11-30T09:00'], // a Saturday
+    ['30 6 1 * *', '2026-11-26T00:00', '2026-12-01T06:30'],
+    ['0 0 29 2 *', '2026-11-26T00:00', '2028-02-29T00:00'],
+  ])('%s after %s is %s', (text, nowText, expected) => {
+    const parsed = parseCron(text);
+    if ('fault' in parsed) throw new Error(parsed.fault);
+    expect(nextTimeOf(parsed.cron, wall(nowText))).toBe(wall(expected));
   });
 });

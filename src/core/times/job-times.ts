@@ -1,0 +1,43 @@
+// The times of a job schedule. Each has a number that grows, so that none is decided on twice: a schedule for every hour counts the minutes
+// that pass, and goes on through the hour that a clock repeats in autumn; any other counts the minutes that the clock shows.
+
+import type { JobSchedule } from '../../api/resources/job-template.ts';
+import { type Cron, lastTimeOf, nextTimeOf, parseCron, type WallMs } from './cron.ts';
+import { timeOfWall, wallOf } from './wall-clock.ts';
+
+export interface JobTime {
+  readonly number: number;
+  readonly atMs: number;
+  /** 202611260300 */
+  readonly stamp: string;
+}
+
+type Times = Pick<JobSchedule, 'cron' | 'timeZone'>;
+
+/** The newest up to now; undefined: none yet. */
+export function lastJobTime({ cron: text, timeZone }: Times, nowMs: number): JobTime | undefined {
+  const cron = read(text);
+  const wallNow = wallOf(timeZone, nowMs);
+  const wallMs = cron === undefined ? undefined : lastTimeOf(cron, wallNow);
+  if (cron === undefined || wallMs === undefined) return undefined;
+  const atMs = nowMs - (nowMs % 60_000) - (wallNow - wallMs);
+  return { number: cron.hours.size === 24 ? atMs : wallMs, atMs, stamp: stampOf(wallMs) };
+}
+
+export function nextJobTimeMs({ cron: text, timeZone }: Times, nowMs: number): number | undefined {
+  const cron = read(text);
+  const wallMs = cron === undefined ? undefined : nextTimeOf(cron, wallOf(timeZone, nowMs));
+  return wallMs === undefined ? undefined : timeOfWall(timeZone, wallMs, nowMs);
+}
+
+function read(text: string): Cron | undefined {
+  const parsed = parseCron(text);
+  return 'cron' in parsed ? parsed.cron : undefined;
+}
+
+function stampOf(wallMs: WallMs): string {
+  return new Date(wallMs)
+    .toISOString()
+    .slice(0, 16)
+    .replaceAll(/[^0-9]/g, '');
+}
