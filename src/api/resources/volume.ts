@@ -12,6 +12,36 @@ export const volumeMessageLengthMax = 4096;
 
 const volumeFormats = ['disk', 'filesystem'] as const;
 
+export const SnapshotSchedule = Type.Object(
+  {
+    timeZone: Type.String({
+      default: 'UTC',
+      minLength: 1,
+      maxLength: 64,
+      description: 'UTC, or a name as Europe/Berlin',
+    }),
+    cron: Type.String({
+      minLength: 9,
+      maxLength: 100,
+      pattern: '^[0-9*,/ -]+$',
+      description: 'as cron has it: minute hour day month weekday',
+    }),
+    keep: Type.Integer({
+      default: 7,
+      minimum: 1,
+      maximum: volumeSnapshotsMax,
+      description: 'the oldest of its snapshots is deleted before there would be more',
+    }),
+  },
+  closed,
+);
+export type SnapshotSchedule = Static<typeof SnapshotSchedule>;
+
+/** Whether a snapshot was made by a schedule. */
+export function isScheduledSnapshot(name: string): boolean {
+  return /^auto-\d{12}$/.test(name);
+}
+
 export const VolumeSpec = Type.Object(
   {
     sizeGiB: Type.Integer({ minimum: 1, maximum: 65_536, description: 'grows, and never shrinks' }),
@@ -30,6 +60,13 @@ export const VolumeSpec = Type.Object(
     format: Type.Optional(
       Type.Enum([...volumeFormats], {
         description: 'disk: for virtual machines; filesystem: for containers, which mount it; default: disk',
+      }),
+    ),
+    snapshotSchedule: Type.Optional(
+      Type.Unsafe<SnapshotSchedule>({
+        ...SnapshotSchedule,
+        description:
+          'snapshots that are made at times, named auto-TIME; replacing the spec does not remove them meanwhile',
       }),
     ),
     snapshots: Type.Array(Name, {
@@ -83,6 +120,15 @@ export const VolumeStatus = Type.Object(
     made: Type.Boolean(),
     observedGeneration: Type.Integer({ minimum: 0 }),
     volume: Type.Optional(VolumeSeen),
+    snapshotTimes: Type.Optional(
+      Type.Object(
+        {
+          handled: Type.Integer({ description: 'number of the newest time that was decided on' }),
+          nextMs: Type.Optional(Type.Integer({ description: 'when the next snapshot is made' })),
+        },
+        { ...closed, description: 'of its schedule of snapshots' },
+      ),
+    ),
     /** Of the newest accepted report: older ones change nothing. */
     report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),
     conditions: Type.Array(Condition),

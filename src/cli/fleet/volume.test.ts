@@ -180,3 +180,36 @@ describe('berth run --volume', () => {
     expect(wrong.stderr).toMatch(/--volume cannot be "data:\/mnt"/);
   });
 });
+
+describe('berth volume snapshot schedule', () => {
+  const schedule = { cron: '0 3 * * *', timeZone: 'UTC', keep: 2 };
+
+  it('sets a schedule, and ends it', async () => {
+    const set = await runBerth(['volume', 'snapshot', 'schedule', 'data', '--cron', '0 3 * * *', '--keep', '2'], {
+      handler: fleet(),
+    });
+    expect(set.stdout).toBe('data has the schedule 0 3 * * *\n');
+    expect(puts(set.requests)).toMatchObject([
+      { spec: { sizeGiB: 10, snapshotSchedule: { cron: '0 3 * * *', keep: 2 } } },
+    ]);
+    const ended = await runBerth(['volume', 'snapshot', 'schedule', 'data', '--off'], {
+      handler: fleet(testVolume({ snapshotSchedule: schedule })),
+    });
+    expect(puts(ended.requests)).toMatchObject([{ spec: { sizeGiB: 10, snapshots: [] } }]);
+    expect(puts(ended.requests)).not.toMatchObject([{ spec: { snapshotSchedule: schedule } }]);
+  });
+
+  it('shows it, and says that it keeps its snapshots', async () => {
+    const volume = testVolume(
+      { snapshotSchedule: schedule, snapshots: ['auto-202611270300'] },
+      { snapshotTimes: { handled: 1, nextMs: testNowMs + 3_600_000 } },
+    );
+    const shown = await runBerth(['volume', 'show', 'data'], { handler: fleet(volume) });
+    expect(shown.stdout).toContain('0 3 * * * (UTC), keeps 2, next in 60m');
+    const removed = await runBerth(['volume', 'snapshot', 'rm', 'data', 'auto-202611270300'], {
+      handler: fleet(volume),
+    });
+    expect(removed.stderr).toContain('its schedule keeps it until 2 newer ones exist');
+    expect(puts(removed.requests)).toEqual([]);
+  });
+});

@@ -21,6 +21,7 @@ import { outputOption } from '../print/output-option.ts';
 import { replace } from '../replace.ts';
 import { forEachName, joined } from '../instances/rm.ts';
 import { openSession, type Session } from '../session.ts';
+import { assertRemovable, scheduleText, snapshotScheduleCommand } from './volumes/snapshot-schedule.ts';
 import { age, collect, parseDurationMs, parseGiB, parseLabels } from '../options/units.ts';
 import { type Judge, waitForResource } from '../instances/wait.ts';
 
@@ -97,6 +98,7 @@ export function volumeLines({ metadata, spec, status }: Volume, nowMs: number): 
           const made = seen?.snapshots.find((each) => each.name === name);
           return ['snapshot', `${name}, ${made ? `${age(nowMs - made.createdAtMs)} old` : 'not created yet'}`];
         }),
+        ['schedule', spec.snapshotSchedule && scheduleText(spec.snapshotSchedule, status, nowMs)],
         ['copy of', spec.source && `${spec.source.volume}@${spec.source.snapshot}`],
       ],
       '  ',
@@ -308,13 +310,15 @@ function snapshotCommand(cli: Cli): Command {
                   `volume "${name}" has no snapshot "${state}"`,
                   `it has ${spec.snapshots.join(', ') || 'none'}`,
                 );
+              assertRemovable(name, state, spec);
               return { ...spec, snapshots: spec.snapshots.filter((each) => each !== state) };
             },
           );
           cli.stdout.write(`${name}@${state} ${options.wait ? 'removed' : 'is being removed'}\n`);
         },
       ),
-    );
+    )
+    .addCommand(snapshotScheduleCommand(cli));
 }
 
 /**

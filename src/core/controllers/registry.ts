@@ -22,6 +22,7 @@ import { token } from './token.ts';
 import { warmPool } from './workloads/warm-pool.ts';
 import { workload } from './workloads/workload.ts';
 import { volume } from './volume.ts';
+import { volumeSnapshots } from './volume-snapshots.ts';
 
 export const controllers: readonly Controller[] = [
   placement,
@@ -38,6 +39,7 @@ export const controllers: readonly Controller[] = [
   job,
   jobTemplate,
   volume,
+  volumeSnapshots,
   garbage,
   expiry,
   drain,

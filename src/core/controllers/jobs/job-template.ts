@@ -13,7 +13,7 @@ import { eventChange } from '../../state/events.ts';
 import { keys } from '../../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
-import { type JobTime, lastJobTime, nextJobTimeMs } from '../../times/job-times.ts';
+import { type ScheduledTime, lastScheduledTime, nextScheduledTimeMs } from '../../times/scheduled-times.ts';
 import { type Controller, keysOfKind } from '../controller.ts';
 
 /** Timers are limited to 24 days, and a clock may be set: longer waits wake up in between. */
@@ -42,8 +42,8 @@ interface Scheduled {
 
 function onSchedule(snapshot: Snapshot, { entry, schedule }: Scheduled, ctx: Context): Plan {
   const { status } = entry.value;
-  const time = lastJobTime(schedule, ctx.nowMs);
-  const nextMs = nextJobTimeMs(schedule, ctx.nowMs);
+  const time = lastScheduledTime(schedule, ctx.nowMs);
+  const nextMs = nextScheduledTimeMs(schedule, ctx.nowMs);
   const requeueAfterMs = Math.min(sleepMsMax, nextMs === undefined ? sleepMsMax : Math.max(1_000, nextMs - ctx.nowMs));
   if (time === undefined || time.number <= (status.handled ?? 0)) return { changes: [], requeueAfterMs };
   const outcome = outcomeOf(snapshot, { entry, schedule, time }, ctx);
@@ -85,7 +85,7 @@ function conditionOf({ reason, message, job }: Outcome): NewCondition {
 
 function outcomeOf(
   snapshot: Snapshot,
-  { entry: { value }, schedule, time }: Scheduled & { readonly time: JobTime },
+  { entry: { value }, schedule, time }: Scheduled & { readonly time: ScheduledTime },
   ctx: Context,
 ): Outcome {
   const { name, project } = value.metadata;

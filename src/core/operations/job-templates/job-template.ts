@@ -10,7 +10,7 @@ import { unchanged } from '../../state/plan.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
 import { assertCron, assertTimeZone } from '../../times/assert-times.ts';
-import { lastJobTime, nextJobTimeMs } from '../../times/job-times.ts';
+import { scheduleFrom } from '../../times/scheduled-times.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
 import type { Decision } from '../decision.ts';
 import { assertJob } from '../jobs/job.ts';
@@ -88,12 +88,7 @@ export function scheduledFrom(
 ): JobTemplateStatus {
   const { handled: _handled, nextMs: _nextMs, ...rest } = status;
   if (schedule === undefined || paused) return rest;
-  const nextMs = nextJobTimeMs(schedule, nowMs);
-  return {
-    ...rest,
-    ...(nextMs === undefined ? {} : { nextMs }),
-    handled: lastJobTime(schedule, nowMs)?.number ?? 0,
-  };
+  return { ...rest, ...scheduleFrom(schedule, nowMs) };
 }
 
 /** Throws `InvalidRequest` naming the field. */

@@ -3,7 +3,13 @@
 
 import { equalJson } from '../../../base/equal-json.ts';
 import { ApiError } from '../../../api/errors.ts';
-import type { Volume, VolumeSpec } from '../../../api/resources/volume.ts';
+import {
+  isScheduledSnapshot,
+  type Volume,
+  type VolumeSpec,
+  type VolumeStatus,
+  volumeSnapshotsMax,
+} from '../../../api/resources/volume.ts';
 import { chargeVolume, dischargeQuota } from '../../queue/quotas.ts';
 import { conditionOf, withConditions } from '../../state/conditions.ts';
 import type { Context } from '../../state/context.ts';
@@ -12,6 +18,8 @@ import { keys } from '../../state/keys.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 import { schemaVersion } from '../../state/upgrade.ts';
 import { holderOf, volumeAllocationKey } from '../../state/volumes.ts';
+import { assertCron, assertTimeZone } from '../../times/assert-times.ts';
+import { scheduleFrom } from '../../times/scheduled-times.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
 import { alreadyDone, type Decision } from '../decision.ts';
 import { assertNotDeleting, isDeleting, requestDeletion } from '../deletion.ts';
@@ -22,6 +30,7 @@ import { growRoomOfVolume, roomForVolume } from './volume-room.ts';
 export function createVolume(snapshot: Snapshot, input: CreateInput<VolumeSpec>, ctx: Context): Decision {
   const earlier = earlierCreate(snapshot, input, 'volume');
   if (earlier) return earlier;
+  assertSnapshotSchedule(input.spec);
   const source = input.spec.source && sourceOf(snapshot, input.project, input.spec, input.spec.source);
   const key = keys.volume(input.project, input.name);
   assertFree(snapshot, 'volume', key, input.name);
@@ -38,6 +47,7 @@ export function createVolume(snapshot: Snapshot, input: CreateInput<VolumeSpec>,
       ...(host === undefined ? {} : { host }),
       made: false,
       observedGeneration: 0,
+      ...snapshotTimesOf(input.spec, ctx.nowMs),
       conditions: withConditions(
         [],
         [
@@ -117,7 +127,23 @@ function sourceOf(
   return source;
 }
 
+/** Snapshots of its schedule stay, also when the new spec does not name them. */
 export function replaceVolume(snapshot: Snapshot, input: ReplaceInput<VolumeSpec>, ctx: Context): Decision {
+  const before = existing(snapshot, 'volume', keys.volume(input.project, input.name), input.ifRevision).value.spec;
+  assertSnapshotSchedule(input.spec);
+  const kept =
+    input.spec.snapshotSchedule && before.snapshotSchedule ? before.snapshots.filter(isScheduledSnapshot) : [];
+  const snapshots = [...new Set([...input.spec.snapshots, ...kept])];
+  if (snapshots.length > volumeSnapshotsMax)
+    throw invalid(
+      'spec.snapshots',
+      `a volume has at most ${volumeSnapshotsMax} snapshots, those of its schedule included`,
+    );
+  return changeVolume(snapshot, { ...input, spec: { ...input.spec, snapshots } }, ctx);
+}
+
+/** With exactly these snapshots. */
+export function changeVolume(snapshot: Snapshot, input: ReplaceInput<VolumeSpec>, ctx: Context): Decision {
   const key = keys.volume(input.project, input.name);
   const entry = existing(snapshot, 'volume', key, input.ifRevision);
   const { value } = entry;
@@ -139,6 +165,9 @@ export function replaceVolume(snapshot: Snapshot, input: ReplaceInput<VolumeSpec
     ...value,
     metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
     spec: input.spec,
+    status: equalJson(value.spec.snapshotSchedule ?? null, input.spec.snapshotSchedule ?? null)
+      ? value.status
+      : withSnapshotTimes(value.status, input.spec, ctx.nowMs),
   };
   return {
     plan: {
@@ -156,6 +185,21 @@ export function replaceVolume(snapshot: Snapshot, input: ReplaceInput<VolumeSpec
   };
 }
 
+function withSnapshotTimes(status: VolumeStatus, spec: VolumeSpec, nowMs: number): VolumeStatus {
+  const { snapshotTimes: _, ...rest } = status;
+  return { ...rest, ...snapshotTimesOf(spec, nowMs) };
+}
+
+function snapshotTimesOf({ snapshotSchedule }: VolumeSpec, nowMs: number): Pick<VolumeStatus, 'snapshotTimes'> {
+  return snapshotSchedule === undefined ? {} : { snapshotTimes: scheduleFrom(snapshotSchedule, nowMs) };
+}
+
+function assertSnapshotSchedule({ snapshotSchedule }: VolumeSpec): void {
+  if (snapshotSchedule === undefined) return;
+  assertTimeZone(snapshotSchedule.timeZone, 'spec.snapshotSchedule.timeZone');
+  assertCron(snapshotSchedule.cron, 'spec.snapshotSchedule.cron');
+}
+
 function assertStays(snapshot: Snapshot, volume: Volume): void {
   const holder = holderOf(snapshot, volume);
   if (holder) assertNotMigrating(holder, `volume "${volume.metadata.name}" cannot be changed`);
@@ -169,7 +213,7 @@ function changeOf(before: VolumeSpec, after: VolumeSpec): string {
       .filter((name) => !after.snapshots.includes(name))
       .map((name) => `deletion of snapshot ${name} requested`),
   ];
-  return words.join(', ') || 'other snapshots';
+  return words.join(', ') || 'other settings of its snapshots';
 }
 
 /** A copy of the snapshot that is not made yet needs it. */

@@ -1,21 +1,23 @@
-// The times of a job schedule. Each has a number that grows, so that none is decided on twice: a schedule for every hour counts the minutes
+// The times of a schedule. Each has a number that grows, so that none is decided on twice: a schedule for every hour counts the minutes
 // that pass, and goes on through the hour that a clock repeats in autumn; any other counts the minutes that the clock shows.
 
-import type { JobSchedule } from '../../api/resources/job-template.ts';
 import { type Cron, lastTimeOf, nextTimeOf, parseCron, type WallMs } from './cron.ts';
 import { timeOfWall, wallOf } from './wall-clock.ts';
 
-export interface JobTime {
+export interface ScheduledTime {
   readonly number: number;
   readonly atMs: number;
   /** 202611260300 */
   readonly stamp: string;
 }
 
-type Times = Pick<JobSchedule, 'cron' | 'timeZone'>;
+interface Times {
+  readonly cron: string;
+  readonly timeZone: string;
+}
 
 /** The newest up to now; undefined: none yet. */
-export function lastJobTime({ cron: text, timeZone }: Times, nowMs: number): JobTime | undefined {
+export function lastScheduledTime({ cron: text, timeZone }: Times, nowMs: number): ScheduledTime | undefined {
   const cron = read(text);
   const wallNow = wallOf(timeZone, nowMs);
   const wallMs = cron === undefined ? undefined : lastTimeOf(cron, wallNow);
@@ -24,10 +26,17 @@ export function lastJobTime({ cron: text, timeZone }: Times, nowMs: number): Job
   return { number: cron.hours.size === 24 ? atMs : wallMs, atMs, stamp: stampOf(wallMs) };
 }
 
-export function nextJobTimeMs({ cron: text, timeZone }: Times, nowMs: number): number | undefined {
+export function nextScheduledTimeMs({ cron: text, timeZone }: Times, nowMs: number): number | undefined {
   const cron = read(text);
   const wallMs = cron === undefined ? undefined : nextTimeOf(cron, wallOf(timeZone, nowMs));
   return wallMs === undefined ? undefined : timeOfWall(timeZone, wallMs, nowMs);
+}
+
+/** Of a schedule that begins now: times before are not made up. */
+export function scheduleFrom(times: Times, nowMs: number): { readonly handled: number; readonly nextMs?: number } {
+  const nextMs = nextScheduledTimeMs(times, nowMs);
+  const handled = lastScheduledTime(times, nowMs)?.number ?? 0;
+  return nextMs === undefined ? { handled } : { handled, nextMs };
 }
 
 function read(text: string): Cron | undefined {
