@@ -277,7 +277,7 @@ export const commandEntries: readonly CommandEntry[] = [
     name: 'image',
     group: fleet,
     summary: 'Images: show, add, fetch, build, remove',
-    load: async () => (await import('./fleet/image.ts')).imageCommand,
+    load: async () => (await import('./fleet/images/image.ts')).imageCommand,
   },
   {
     name: 'size',

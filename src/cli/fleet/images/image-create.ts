@@ -2,14 +2,14 @@
 // changed.
 
 import { Command } from 'commander';
-import { ApiError } from '../../api/errors.ts';
-import { linesOf, parseLine } from '../../api/client/user-client.ts';
-import { isRecord } from '../../base/is-record.ts';
-import type { Cli } from '../cli.ts';
-import { attempting } from '../exit-codes.ts';
-import { startProgress } from '../print/progress.ts';
-import { openSession } from '../session.ts';
-import { bytes } from '../options/units.ts';
+import { ApiError } from '../../../api/errors.ts';
+import { linesOf, parseLine } from '../../../api/client/user-client.ts';
+import { isRecord } from '../../../base/is-record.ts';
+import type { Cli } from '../../cli.ts';
+import { attempting } from '../../exit-codes.ts';
+import { startProgress } from '../../print/progress.ts';
+import { openSession } from '../../session.ts';
+import { bytes } from '../../options/units.ts';
 
 export function createCommand(cli: Cli): Command {
   return new Command('create')

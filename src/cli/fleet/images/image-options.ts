@@ -1,8 +1,8 @@
 // Shared by the commands that create images: flags and amounts.
 
-import type { ImageSpec } from '../../api/resources/image.ts';
-import { usageError } from '../exit-codes.ts';
-import { parseDiskGiB, parseInteger, parseMemoryMiB } from '../options/units.ts';
+import type { ImageSpec } from '../../../api/resources/image.ts';
+import { usageError } from '../../exit-codes.ts';
+import { parseDiskGiB, parseInteger, parseMemoryMiB } from '../../options/units.ts';
 
 export const imageFormats = ['qcow2', 'raw'] as const;
 export const imagePackings = ['none', 'zstd', 'gzip', 'xz'] as const;

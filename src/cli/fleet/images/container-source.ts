@@ -1,7 +1,7 @@
 // Suggests the full reference for a container image in short form: `nginx:1.27`. Only for a message; nothing is ever
 // fetched by it.
 
-import { containerTransport, readContainerReference } from '../../api/container-reference.ts';
+import { containerTransport, readContainerReference } from '../../../api/container-reference.ts';
 
 /** The full reference, for a source that Berth does not accept and that may be a container image; else undefined. */
 export function meantContainer(source: string): string | undefined {

@@ -4,18 +4,18 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { Command } from 'commander';
-import { ApiError } from '../../api/errors.ts';
-import type { Image, ImageSpec } from '../../api/resources/image.ts';
-import { isRecord } from '../../base/is-record.ts';
-import { sleep } from '../../base/clock.ts';
-import type { Cli } from '../cli.ts';
-import { attempting, Interrupted, usageError } from '../exit-codes.ts';
-import { fileFailure } from '../options/file-failure.ts';
+import { ApiError } from '../../../api/errors.ts';
+import type { Image, ImageSpec } from '../../../api/resources/image.ts';
+import { isRecord } from '../../../base/is-record.ts';
+import { sleep } from '../../../base/clock.ts';
+import type { Cli } from '../../cli.ts';
+import { attempting, Interrupted, usageError } from '../../exit-codes.ts';
+import { fileFailure } from '../../options/file-failure.ts';
 import { type AmountOptions, amountsOf, imageFormats, imagePackings, oneOf, packingOf } from './image-options.ts';
-import { startProgress } from '../print/progress.ts';
-import { replace } from '../replace.ts';
-import { openSession, type Session } from '../session.ts';
-import { bytes } from '../options/units.ts';
+import { startProgress } from '../../print/progress.ts';
+import { replace } from '../../replace.ts';
+import { openSession, type Session } from '../../session.ts';
+import { bytes } from '../../options/units.ts';
 
 interface UploadOptions extends AmountOptions {
   readonly format?: string;

@@ -1,0 +1,3 @@
+// Advice that the commands of images share.
+
+export const imageAdvice = { NotFound: '"berth image ls" shows the images' } as const;
