@@ -83,7 +83,7 @@ export const processCommands: readonly CommandEntry[] = [
     name: 'quickstart',
     group,
     summary: 'Start a control plane, an agent and a first guest, step by step',
-    load: async () => (await import('./quickstart.ts')).quickstartCommand,
+    load: async () => (await import('./quickstart/quickstart.ts')).quickstartCommand,
   },
   {
     name: 'sim',

@@ -3,9 +3,9 @@
 
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Cli } from '../cli/cli.ts';
-import { type Context, useLocalContext } from '../cli/context-file.ts';
-import { CommandError, exitCodes } from '../cli/exit-codes.ts';
+import type { Cli } from '../../cli/cli.ts';
+import { type Context, useLocalContext } from '../../cli/context-file.ts';
+import { CommandError, exitCodes } from '../../cli/exit-codes.ts';
 
 export interface LoginKey {
   /** Of the private key. */

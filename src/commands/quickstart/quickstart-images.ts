@@ -1,7 +1,7 @@
 // The images that the quickstart can boot, and the limits for each of their guests. It builds nothing itself.
 
-import type { GuestPort } from '../api/agent-protocol.ts';
-import type { BuildableImage } from './image-build.ts';
+import type { GuestPort } from '../../api/agent-protocol.ts';
+import type { BuildableImage } from '../image-build.ts';
 
 export interface QuickstartImage {
   readonly ports: readonly GuestPort[];

@@ -2,10 +2,10 @@ import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createManualClock } from '../base/manual-clock.ts';
-import { system } from '../base/system.ts';
-import { keepLogs } from './quickstart-logs.ts';
-import { SilenceWatch } from './quickstart-silence.ts';
+import { createManualClock } from '../../base/manual-clock.ts';
+import { system } from '../../base/system.ts';
+import { keepLogs } from './keep-logs.ts';
+import { SilenceWatch } from './silence-watch.ts';
 
 describe('the quickstart, while a guest boots', () => {
   let directory: string;

@@ -2,9 +2,9 @@
 // silence lasts. It changes nothing.
 
 import { stat } from 'node:fs/promises';
-import { type Clock, sleep } from '../base/clock.ts';
-import { CommandError, exitCodes } from '../cli/exit-codes.ts';
-import { seconds } from '../cli/options/units.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import { CommandError, exitCodes } from '../../cli/exit-codes.ts';
+import { seconds } from '../../cli/options/units.ts';
 
 const lookEveryMs = 500;
 const tellEveryMs = 10_000;
