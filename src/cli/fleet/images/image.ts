@@ -115,7 +115,11 @@ function changeCommand(cli: Cli, { verb, description, change, done }: ChangeWord
     .action(async (names: readonly string[], _options: unknown, command: Command) => {
       const { client } = await openSession(cli, command);
       const failures = await forEachName(cli, names, async (name) => {
-        await attempting(`${verb} image "${name}"`, () => replace(client, { kind: 'image', name, change }), imageAdvice);
+        await attempting(
+          `${verb} image "${name}"`,
+          () => replace(client, { kind: 'image', name, change }),
+          imageAdvice,
+        );
         cli.stdout.write(`${name} ${done}\n`);
       });
       if (failures.length > 0) throw joined(failures, names.length);
