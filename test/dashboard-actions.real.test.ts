@@ -145,6 +145,24 @@ describe.skipIf(noBrowser !== undefined)(`in the dashboard${noBrowser ? ` (${noB
     expect((await fleet.client.get('workload', 'former')).spec.template.labels).toEqual({});
   });
 
+  it('a workload is updated by its plan, which is refused once another has changed it', async () => {
+    await workload('rolled');
+    await enter('/plans?verb=update&workload=rolled&memory=128');
+    const { page } = browser;
+    await page.getByRole('table', { name: 'Before and after' }).getByText('template.spec.memoryMiB').waitFor();
+    await page.getByText(/^1 copy replaced: at most 2 copies exist at a time/).waitFor();
+    const shown = await page.locator('[data-plan]').getAttribute('data-plan');
+    await fleet.client.scaleWorkload('rolled', { replicas: 2 });
+    await apply(/is no longer as it was shown: the workload was changed meanwhile/);
+    browser.expectFaults(/409/);
+    await page.locator(`[data-plan]:not([data-plan="${shown}"])`).waitFor();
+    await apply('Workload rolled is updated.');
+    expect((await fleet.client.get('workload', 'rolled')).spec.template.spec.memoryMiB).toBe(128);
+    await page.getByRole('link', { name: 'Show it' }).click();
+    await page.getByText('all 2 copies are available').waitFor();
+    await fleet.client.delete('workload', 'rolled');
+  });
+
   it('a guest of a warm pool is claimed', async () => {
     await fleet.client.create('warmPool', {
       metadata: { name: 'warm' },

@@ -20,6 +20,7 @@ const moods: Readonly<Record<string, Mood>> = {
   Stopping: 'busy',
   Draining: 'busy',
   Updating: 'busy',
+  Progressing: 'busy',
   Placing: 'busy',
   Booting: 'busy',
   Finishing: 'busy',

@@ -54,13 +54,3 @@ export const RolloutPlan = Type.Object(
   closed,
 );
 export type RolloutPlan = Static<typeof RolloutPlan>;
-
-/** How many copies are replaced at a time, in words. */
-export function paceText({ strategy, surge, unavailable, replicas }: RolloutPlan): string {
-  if (strategy === 'Recreate') return 'all old copies are removed before the first new one is created';
-  return `at most ${copiesText(replicas.after + surge)} at a time, at least ${replicas.after - unavailable} available`;
-}
-
-export function copiesText(count: number): string {
-  return count === 1 ? '1 copy' : `${count} copies`;
-}

@@ -1,6 +1,7 @@
 // What an update of a workload does to its copies, in words.
 
-import { copiesText, paceText, type RolloutPlan } from '../../api/plans/rollout-plan.ts';
+import type { RolloutPlan } from '../../api/plans/rollout-plan.ts';
+import { copiesText, paceText } from '../../api/plans/rollout-text.ts';
 
 const hostsMax = 20;
 

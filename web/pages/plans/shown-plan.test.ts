@@ -100,7 +100,7 @@ const rollout: RolloutPlan = {
 
 it('shows which copies an update replaces, where they are, and how many at a time', () => {
   const shown = rolloutShown(rollout);
-  expect(shown.summary).toBe('2 copies replaced, 1 kept: at most 4 copies at a time, at least 3 available.');
+  expect(shown.summary).toBe('2 copies replaced, 1 kept: at most 4 copies exist at a time, at least 3 stay available.');
   expect(shown.facts).toEqual([
     { name: 'Revision', before: '2', after: '3' },
     { name: 'template.spec.image', before: 'a', after: 'b' },

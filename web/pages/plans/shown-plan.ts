@@ -5,7 +5,8 @@ import { guestActionText, type HostPlan, type PlannedGuest, type Survival } from
 import type { MigrationPlan } from '../../../src/api/plans/migration-plan.ts';
 import type { RebalancePlan } from '../../../src/api/plans/rebalance.ts';
 import type { ResizePlan } from '../../../src/api/plans/resize-plan.ts';
-import { copiesText, paceText, type RolloutPlan } from '../../../src/api/plans/rollout-plan.ts';
+import type { RolloutPlan } from '../../../src/api/plans/rollout-plan.ts';
+import { copiesText, paceText } from '../../../src/api/plans/rollout-text.ts';
 import type { ScalePlan } from '../../../src/api/routes/workloads.ts';
 import { fieldText } from '../../../src/api/field-changes.ts';
 import { amountText, classText, spanText } from '../../parts/units.ts';

@@ -1,4 +1,4 @@
-// Running drains, with the progress of each.
+// Running drains and updates of workloads, with the progress of each.
 
 import { Alert, Group, Progress, Stack, Table, Text as Words, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
@@ -16,12 +16,15 @@ import { exactTime } from '../../parts/units.ts';
 import { WideTable } from '../../parts/wide-table.tsx';
 import { paths } from '../../paths.ts';
 import { guestRow } from './shown-plan.ts';
+import { UpdatesUnderWay } from './updates-under-way.tsx';
 
 const everyMs = 2_000;
 
 export function UnderWay(): ReactNode {
   const { known: drained } = useRows('host', 'state=Draining');
-  if (drained.length === 0) return null;
+  const { known: updated } = useRows('workload', 'state=Updating');
+  const { known: scaled } = useRows('workload', 'state=Progressing');
+  if (drained.length + updated.length + scaled.length === 0) return null;
   return (
     <Stack component="section" aria-label="Under way">
       <Title order={2} size="h4">
@@ -30,6 +33,7 @@ export function UnderWay(): ReactNode {
       {drained.map(({ metadata }) => (
         <Drain host={metadata.name} key={metadata.id} />
       ))}
+      <UpdatesUnderWay workloads={[...updated, ...scaled]} />
     </Stack>
   );
 }

@@ -6,6 +6,8 @@ import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { useBeforeUnload } from 'react-router';
 import { ApiError } from '../../../../src/api/errors.ts';
 import { type FieldChange, fieldChanges } from '../../../../src/api/field-changes.ts';
+import type { RolloutPlan } from '../../../../src/api/plans/rollout-plan.ts';
+import { copiesText, paceText } from '../../../../src/api/plans/rollout-text.ts';
 import type { AnyResource, Kind } from '../../../../src/api/resources/index.ts';
 import { client } from '../../../data/client.ts';
 import { errorText } from '../../../data/session.ts';
@@ -121,7 +123,10 @@ function Checked({
   planned,
   resource,
 }: {
-  readonly planned: AnyResource & { readonly explanation?: { readonly summary: string } };
+  readonly planned: AnyResource & {
+    readonly explanation?: { readonly summary: string };
+    readonly rollout?: RolloutPlan;
+  };
   readonly resource: AnyResource | undefined;
 }): ReactNode {
   return (
@@ -134,6 +139,11 @@ function Checked({
             ...fieldChanges(resource.spec, planned.spec),
           ]}
         />
+      )}
+      {planned.rollout === undefined || planned.rollout.replaced === 0 ? null : (
+        <Words size="sm">
+          {copiesText(planned.rollout.replaced)} replaced: {paceText(planned.rollout)}.
+        </Words>
       )}
     </Alert>
   );
