@@ -12,7 +12,7 @@ export class Rebalancer {
 
   async run(): Promise<void> {
     const { prng, parts } = this.#caller;
-    while (await this.#caller.nextTurn(10_000)) {
+    while (await this.#caller.nextTurn(5_000)) {
       const options = {
         budget: 1 + prng.below(10),
         thresholdPercent: 50 + prng.below(51),

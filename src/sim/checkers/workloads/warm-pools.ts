@@ -36,10 +36,12 @@ export function warmPoolsChecker({ state, dead }: Facts): Checker {
       }
       for (const { metadata, status } of state.list('warmPool')) {
         const { id, name } = metadata;
-        const said = status.conditions[0]?.message;
+        const { message: said, reason } = status.conditions[0] ?? {};
+        // A quota may be full for ever.
+        const isRefused = reason === 'QuotaExceeded';
         if (metadata.deletionRequestedAtMs !== undefined) {
           if (!leavesOnDeadHost(id)) yield `warm pool ${name} is being removed`;
-        } else if (status.failures === undefined && (guests.get(id) ?? 0) !== status.wanted)
+        } else if (status.failures === undefined && !isRefused && (guests.get(id) ?? 0) !== status.wanted)
           yield `warm pool ${name} has ${guests.get(id) ?? 0} guests, and ${status.wanted} are wanted: ${said}`;
       }
     },
