@@ -30,6 +30,11 @@ export function assertContainerImage(spec: ImageSpec, at = 'spec.'): void {
   if (spec.backend !== undefined && !driverFits(spec.backend, container))
     throw fault('backend', `the driver "${spec.backend}" does not run images of format ${spec.format}`);
   if (!container) {
+    if (spec.pullPolicy !== undefined)
+      throw fault(
+        'pullPolicy',
+        'only a container image has one; hosts fetch a disk image again when its specification changes',
+      );
     if (!spec.source.startsWith(containerTransport)) return;
     throw fault('format', `what is at ${containerTransport} is a container image; set format: container`);
   }

@@ -93,7 +93,7 @@ describe('berth sim replay', () => {
     ['an unknown profile', ['trace.csv', '--fleet', '8x16GiB', '--profile', 'tight'], '--profile cannot be "tight"'],
     ['moves without sense', ['trace.csv', '--fleet', '8x16GiB', '--moves', 'many'], '--moves cannot be "many"'],
     ['no rows', ['trace.csv', '--fleet', '8x16GiB', '--groups', 'none'], 'has no row to replay'],
-    ['no fleet', ['trace.csv'], "required option '--fleet <fleet>' not specified"],
+    ['no fleet', ['trace.csv'], 'missing option --fleet <fleet>'],
   ])('refuses %s', async (_, words, message) => {
     const { exitCode, stderr } = await replay(...words);
     expect(stderr).toContain(message);

@@ -578,7 +578,7 @@ function streams(requests: Requests) {
   };
 }
 
-/** The plural of every kind is its name and an "s"; user-client.test.ts checks this against the registry. */
+/** Where the resources of a kind are, or one of them; user-client.test.ts compares it with the registry. */
 export function pathOf(kind: Kind, name?: string): string {
   const all = `/v1/${pluralOf(kind)}`;
   return name === undefined ? all : `${all}/${encodeURIComponent(name)}`;

@@ -78,6 +78,12 @@ export const ImageSpec = Type.Object(
     pinned: Type.Optional(
       Type.Boolean({ description: 'hosts that have it keep it, even beyond the budget of their caches' }),
     ),
+    pullPolicy: Type.Optional(
+      Type.Enum(['IfNotPresent', 'Always'], {
+        description:
+          'of format container. Always: its tag is pulled again for each new instance; default: IfNotPresent',
+      }),
+    ),
     defaults: Type.Object(
       {
         cpus: Type.Optional(Type.Integer({ minimum: 1, maximum: 1024 })),

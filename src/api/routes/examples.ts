@@ -110,6 +110,7 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   evacuateHost: {},
   resizeInstance: { cpus: 4, memoryMiB: 8192 },
   migrateInstance: { to: 'rack2-7' },
+  runJobTemplate: { spec: { parameters: { MODE: 'short' } } },
   verify: { apply: false },
   formerVerify: { apply: false },
   createToken: { metadata: { name: 'ci' }, spec: { role: 'user', project: 'web', expiresInSec: 2_592_000 } },

@@ -123,6 +123,7 @@ export const fieldRows: readonly Row[] = [
   row('spec.defaultUser', '--default-user'),
   row('spec.preload', '--preload'),
   row('spec.pinned', '--pin'),
+  row('spec.pullPolicy', '--pull'),
   row('spec.defaults.cpus', ['--default-cpus', '--cpus']),
   row('spec.defaults.memoryMiB', ['--default-memory', '--memory'], { unit: 'MiB' }),
   row('spec.defaults.diskGiB', '--disk', { unit: 'GiB' }),

@@ -191,6 +191,7 @@ describe('an image', () => {
       { format: 'container', source: 'docker://docker.io/a:1', backend: 'qemu' },
       /^spec.backend/,
     ],
+    ['of a machine, with a pull policy', { source: 'https://x/y', pullPolicy: 'Always' }, /^spec.pullPolicy/],
     ['of a machine, for containers', { source: 'https://x/y', backend: 'container' }, /^spec.backend/],
   ];
   it.each(rows)('%s', (_name, spec, answer) => {

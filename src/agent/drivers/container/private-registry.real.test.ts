@@ -56,4 +56,52 @@ describe.skipIf(why !== undefined)(`podman${why === undefined ? '' : ` (${why})`
       await registry.stop();
     }
   });
+
+  it('pulls a tag that has moved only where the image says so', async () => {
+    const registry = await startRegistry();
+    const { engine, stop } = await startPodman({ insecureRegistry: registry.address });
+    let ended: Promise<void> | undefined;
+    const endRegistry = (): Promise<void> => (ended ??= registry.stop());
+    try {
+      const layer = tarOf([{ path: 'busybox', data: await readFile('/usr/bin/busybox'), executable: true }]);
+      await registry.pushBlob('app', layer);
+      const push = async (label: string): Promise<void> => {
+        const rootfs = { type: 'layers', diff_ids: [digestOf(layer)] };
+        const config = Buffer.from(
+          JSON.stringify({ architecture: 'amd64', os: 'linux', config: { Labels: { label } }, rootfs }),
+        );
+        await registry.pushBlob('app', config);
+        await registry.pushManifest('app', 'latest', {
+          config: {
+            mediaType: 'application/vnd.oci.image.config.v1+json',
+            digest: digestOf(config),
+            size: config.length,
+          },
+          layers: [
+            { mediaType: 'application/vnd.oci.image.layer.v1.tar', digest: digestOf(layer), size: layer.length },
+          ],
+        });
+      };
+      const pull = async (pullPolicy: 'IfNotPresent' | 'Always'): Promise<string> => {
+        const source = `docker://${registry.address}/app:latest`;
+        const image = testImageSpec(source, { format: 'container', nocloud: false, pullPolicy });
+        const credentialFor = (): Promise<undefined> => Promise.resolve(undefined);
+        const parts = { engine, pulls: createSharedWork<PullLine, void>(), credentialFor };
+        const call = { signal: new AbortController().signal, onProgress: () => {} };
+        return (await pullImage(parts, { name: 'main', imageName: 'app', image, env: {} }, call)).id;
+      };
+      await push('old');
+      const old = await pull('IfNotPresent');
+      await push('new');
+      expect(await pull('IfNotPresent')).toBe(old);
+      const now = await pull('Always');
+      expect(now).not.toBe(old);
+      await endRegistry();
+      await expect(pull('Always')).rejects.toMatchObject({ code: 'ImageUnavailable' });
+      expect(await pull('IfNotPresent')).toBe(now);
+    } finally {
+      await stop();
+      await endRegistry();
+    }
+  });
 });

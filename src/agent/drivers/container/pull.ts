@@ -1,5 +1,5 @@
-// Pulls a container image, unless the engine has it already, and returns its id and digest. A tag that the engine has is not
-// pulled again: a new image needs a new tag, or is named by its digest.
+// Pulls a container image, unless the engine has it already, and returns its id and digest. A tag that the engine has is
+// pulled again only where the image says so (pullPolicy).
 
 import { createHash } from 'node:crypto';
 import { describeError } from '../../../base/log.ts';
@@ -35,7 +35,7 @@ export async function pullImage(
   const { imageName } = container;
   const what = `cannot pull image "${imageName}" (${reference})`;
   let image = await engine.image(reference);
-  if (image === null) {
+  if (image === null || container.image?.pullPolicy === 'Always') {
     const layers = createProgress();
     const caller = {
       signal: call.signal,

@@ -25,12 +25,14 @@ interface AddOptions extends AmountOptions {
   readonly alias: readonly string[];
   readonly cloudInit: boolean;
   readonly defaultUser?: string;
+  readonly pull?: string;
   readonly preload?: true;
   readonly label: readonly string[];
   readonly output: Format;
 }
 
 const addedFormats = [...imageFormats, 'container'] as const;
+const pullPolicies = ['IfNotPresent', 'Always'] as const;
 const architectures = ['amd64', 'arm64'] as const;
 
 export function addCommand(cli: Cli): Command {
@@ -51,6 +53,10 @@ export function addCommand(cli: Cli): Command {
     .option('--alias <name>', 'another name for it; may be repeated', collect, [])
     .option('--no-cloud-init', 'attach no NoCloud seed')
     .option('--default-user <user>', "user for ssh, who gets the instance's keys")
+    .option(
+      '--pull <policy>',
+      `of a container image: ${pullPolicies.join(' or ')} (pull its tag for each new instance)`,
+    )
     .option('--preload', 'all matching hosts fetch it now')
     .option('--pin', 'hosts that have it keep it, even beyond the budget of their caches')
     .option('--cpus <count>', "for instances that do not set it; default: their pool's, else 4")
@@ -107,6 +113,7 @@ function specOf(options: AddOptions): Partial<ImageSpec> {
     aliases: [...options.alias],
     nocloud: options.cloudInit,
     ...(options.defaultUser === undefined ? {} : { defaultUser: options.defaultUser }),
+    ...(options.pull === undefined ? {} : { pullPolicy: oneOf('--pull', options.pull, pullPolicies) }),
     preload: options.preload === true,
     defaults: amountsOf(options),
   };
