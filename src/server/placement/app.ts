@@ -6,6 +6,7 @@ import type { Logger } from '../../base/log.ts';
 import {
   answerOf,
   answerOfFault,
+  assertJsonType,
   type Exchange,
   HttpRefusal,
   notFoundText,
@@ -27,7 +28,7 @@ import { acceptsJson } from './wire/accept.ts';
 import { askedVersion, versionMax, versionMin } from './versions.ts';
 
 export const placementRoutes: readonly PlacementRoute[] = [
-  { method: 'GET', path: '/', handle: root, needs: 'nothing' },
+  { method: 'GET', path: '/', handle: root, needs: 'nothing', acceptsAll: true },
   ...providerRoutes,
   ...inventoryRoutes,
   ...nameRoutes,
@@ -189,12 +190,10 @@ function admit(route: PlacementRoute, { request, version }: Exchange): void {
   const refuseEarly = (): void => {
     if (tooEarly) throw new HttpRefusal(before, '');
   };
-  if (route.versionFirst) refuseEarly();
-  if (method === 'GET' && route.path !== '/' && !acceptsJson(request.headers['accept']))
+  if (!route.typesFirst) refuseEarly();
+  if (method === 'GET' && !route.acceptsAll && !acceptsJson(request.headers['accept']))
     throw new HttpRefusal(406, 'Only application/json is provided');
-  const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-  if (route.takes === 'json' && type !== 'application/json')
-    throw new HttpRefusal(415, `The media type ${type ?? 'None'} is not supported, use application/json`);
+  if (route.takes === 'json') assertJsonType(request);
   refuseEarly();
   const needs = route.needs ?? (method === 'GET' ? 'read' : 'write');
   const permitted = needs === 'read' ? request.caller?.mayRead : needs === 'write' ? request.caller?.mayWrite : true;

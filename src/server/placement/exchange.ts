@@ -82,6 +82,13 @@ export class HttpRefusal extends Error {
   }
 }
 
+/** Refuses a body of another media type. */
+export function assertJsonType({ headers }: Pick<PlacementRequest, 'headers'>): void {
+  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  if (type === 'application/json') return;
+  throw new HttpRefusal(415, `The media type ${type ?? 'None'} is not supported, use application/json`);
+}
+
 /** The body, which is as `schema` says. */
 export function jsonBody<T>({ request }: Exchange, schema: Schema): T {
   let data: unknown;

@@ -24,11 +24,11 @@ const consumer = '/allocations/:consumer';
 
 export const allocationRoutes: readonly PlacementRoute[] = [
   { method: 'GET', path: '/resource_providers/:uuid/allocations', handle: listOfProvider },
-  { method: 'POST', path: '/allocations', handle: setMany, since: 13, takes: 'json', versionFirst: true },
+  { method: 'POST', path: '/allocations', handle: setMany, since: 13, takes: 'json' },
   { method: 'GET', path: consumer, handle: listOfConsumer },
   { method: 'PUT', path: consumer, handle: setOne, takes: 'json' },
   { method: 'DELETE', path: consumer, handle: remove },
-  { method: 'POST', path: '/reshaper', handle: reshapeAll, since: 30, takes: 'json', versionFirst: true },
+  { method: 'POST', path: '/reshaper', handle: reshapeAll, since: 30, takes: 'json' },
 ];
 
 /** A consumer's body, in whichever form its version has. */

@@ -15,7 +15,7 @@ import { modified } from './providers.ts';
 import type { PlacementRoute } from './route.ts';
 
 export const candidateRoutes: readonly PlacementRoute[] = [
-  { method: 'GET', path: '/allocation_candidates', handle: list, since: 10, versionFirst: true },
+  { method: 'GET', path: '/allocation_candidates', handle: list, since: 10 },
 ];
 
 function list(exchange: Exchange): Reply {

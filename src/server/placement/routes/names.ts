@@ -13,7 +13,7 @@ import {
   usersOf,
 } from '../../../core/operations/placement/names.ts';
 import { commit } from '../commit.ts';
-import { checkQuery, type Exchange, jsonBody, queryValue, type Reply } from '../exchange.ts';
+import { assertJsonType, checkQuery, type Exchange, jsonBody, queryValue, type Reply } from '../exchange.ts';
 import { schemaFault } from '../wire/json-schema.ts';
 import { classBody, customTrait, traitQuery } from '../wire/schemas.ts';
 import { modified } from './providers.ts';
@@ -21,12 +21,12 @@ import type { PlacementRoute } from './route.ts';
 
 export const nameRoutes: readonly PlacementRoute[] = [
   { method: 'GET', path: '/resource_classes', handle: listClasses, since: 2 },
-  { method: 'POST', path: '/resource_classes', handle: addClass, since: 2, takes: 'json', versionFirst: true },
+  { method: 'POST', path: '/resource_classes', handle: addClass, since: 2, takes: 'json' },
   { method: 'GET', path: '/resource_classes/:name', handle: showClass, since: 2 },
   { method: 'PUT', path: '/resource_classes/:name', handle: putClass, since: 2 },
   { method: 'DELETE', path: '/resource_classes/:name', handle: removeClass, since: 2 },
   { method: 'GET', path: '/traits', handle: listTraits, since: 6 },
-  { method: 'GET', path: '/traits/:name', handle: showTrait, since: 6 },
+  { method: 'GET', path: '/traits/:name', handle: showTrait, since: 6, acceptsAll: true },
   { method: 'PUT', path: '/traits/:name', handle: putTrait, since: 6 },
   { method: 'DELETE', path: '/traits/:name', handle: removeTrait, since: 6 },
 ];
@@ -69,6 +69,7 @@ async function putClass(exchange: Exchange): Promise<Reply> {
     const { created } = await commit(exchange, (snapshot, ctx) => ensureName(snapshot, 'class', name, ctx));
     return { status: created ? 201 : 204, location: `${exchange.request.mount}/resource_classes/${name}` };
   }
+  assertJsonType(exchange.request);
   const { name: to } = jsonBody<{ readonly name: string }>(exchange, classBody);
   await commit(exchange, (snapshot, ctx) => renameClass(snapshot, { from: name, to }, ctx));
   return { status: 200, json: shownClass(exchange, to) };

@@ -19,6 +19,8 @@ export interface PlacementRoute {
   readonly needs?: Needs;
   /** It takes a body of `application/json`. Absent: a body is ignored. */
   readonly takes?: 'json';
-  /** Its version is asked before its media type, as in the original. */
-  readonly versionFirst?: true;
+  /** Its media types are asked before its version, as in the original. Absent: after. */
+  readonly typesFirst?: true;
+  /** Of a GET: any `Accept` will do. */
+  readonly acceptsAll?: true;
 }

@@ -20,10 +20,10 @@ const aggregates = '/resource_providers/:uuid/aggregates';
 
 export const describingRoutes: readonly PlacementRoute[] = [
   { method: 'GET', path: traits, handle: showTraits, since: 6 },
-  { method: 'PUT', path: traits, handle: putTraits, since: 6, takes: 'json', versionFirst: true },
+  { method: 'PUT', path: traits, handle: putTraits, since: 6, takes: 'json' },
   { method: 'DELETE', path: traits, handle: removeTraits, since: 6 },
-  { method: 'GET', path: aggregates, handle: showAggregates, since: 1 },
-  { method: 'PUT', path: aggregates, handle: putAggregates, since: 1, takes: 'json' },
+  { method: 'GET', path: aggregates, handle: showAggregates, since: 1, typesFirst: true },
+  { method: 'PUT', path: aggregates, handle: putAggregates, since: 1, takes: 'json', typesFirst: true },
 ];
 
 function showTraits(exchange: Exchange): Reply {

@@ -53,11 +53,16 @@ export function randomUuid(prng: Prng): string {
 
 /** What is wrong with the value, or undefined. */
 export function schemaFault(value: unknown, schema: Schema): string | undefined {
-  const fault = [...faults(value, schema, { schemaPath: [], at: [] })].sort((a, b) => a.at.length - b.at.length)[0];
+  const [fault] = [...faults(value, schema, { schemaPath: [], at: [] })].sort(byRelevance);
   if (!fault) return undefined;
   const where = fault.schemaPath.map((part) => `['${part}']`).join('');
   const on = fault.at.map((part) => (typeof part === 'number' ? `[${part}]` : `['${part}']`)).join('');
   return `${fault.message}\n\nFailed validating '${fault.keyword}' in schema${where}:\n    ${python(fault.schema)}\n\nOn instance${on}:\n    ${python(fault.instance)}`;
+}
+
+/** As Python's jsonschema chooses: the outermost, and of those first what is not even of the type. */
+function byRelevance(a: Fault, b: Fault): number {
+  return a.at.length - b.at.length || Number(a.keyword !== 'type') - Number(b.keyword !== 'type');
 }
 
 interface Place {
