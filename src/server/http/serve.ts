@@ -97,6 +97,7 @@ export async function serveHttp(parts: HttpParts, listen: { host: string; port: 
   addUnparsed(app, parts);
   if (parts.placement) addPlacement(app, parts.placement, parts);
   if (parts.web) serveWeb(app, { ...parts.web, log: parts.log });
+  app.server.on('request', (request) => parts.connections.slowRequests.begun(request.socket, request));
   app.server.on('connection', (socket: Socket) => parts.connections.opened(socket));
   if (parts.upgrades ?? true)
     app.server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, parts));
@@ -118,7 +119,7 @@ export async function serveHttp(parts: HttpParts, listen: { host: string; port: 
   }
 }
 
-function createApp({ tls, log, newRequestId, slowMsMax = 60_000 }: HttpParts): FastifyInstance {
+function createApp({ tls, log, newRequestId, connections, slowMsMax = 60_000 }: HttpParts): FastifyInstance {
   const http = {
     requireHostHeader: false,
     headersTimeout: slowMsMax,
@@ -130,7 +131,12 @@ function createApp({ tls, log, newRequestId, slowMsMax = 60_000 }: HttpParts): F
     forceCloseConnections: true,
     requestTimeout: slowMsMax,
     return503OnClosing: false,
-    clientErrorHandler: refuseUnreadable,
+    clientErrorHandler: (error, socket) => {
+      const refuse = (): void => refuseUnreadable(error, socket);
+      if ('code' in error && error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
+        connections.slowRequests.expired(socket, { slowMsMax, refuse });
+      else refuse();
+    },
     frameworkErrors: (error, request, reply) => sendError(toApiError(error), request, reply, log),
     // A request without a host is refused in admitRequests, in the form of our errors.
     ...(tls === undefined ? { http } : { https: { ...tls, ...tlsSettings, ...hostCertificates, ...http } }),

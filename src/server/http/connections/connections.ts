@@ -7,6 +7,7 @@ import type { Logger } from '../../../base/log.ts';
 import { Pipelines } from './pipelines.ts';
 import { RequestTurns } from './request-turns.ts';
 import { SlowClients } from './slow-clients.ts';
+import { SlowRequests } from './slow-requests.ts';
 import { UnreadAnswers } from './unread-answers.ts';
 
 export const dropReasons = ['unauthenticated', 'full', 'unread', 'idle', 'pipelined'] as const;
@@ -62,6 +63,7 @@ export class Connections implements ConnectionCounts {
   readonly turns = new RequestTurns();
   readonly unread: UnreadAnswers;
   readonly slow: SlowClients<Socket>;
+  readonly slowRequests: SlowRequests<Socket>;
   readonly #clock: Clock;
   readonly #log: Logger;
   /** By the two ends: with TLS, requests come on another socket object than the connection. */
@@ -81,6 +83,7 @@ export class Connections implements ConnectionCounts {
     this.#log = log;
     this.pipelines = new Pipelines({ overflow: (socket) => this.#close(socket, 'pipelined') });
     this.unread = new UnreadAnswers({ clock, close: (socket) => this.#close(socket, 'unread') });
+    this.slowRequests = new SlowRequests({ clock });
     this.slow = new SlowClients({ clock, close: (socket, reason) => this.#close(socket, reason) });
   }
 
