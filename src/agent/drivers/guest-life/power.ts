@@ -43,8 +43,10 @@ export async function stopGuest(hands: Hands, instanceId: string, graceMs: numbe
   if (slot === undefined) return;
   const impatience = new AbortController();
   slot.stopping.add(impatience);
-  // A stop under way is not waited for longer than this caller wants to wait.
-  const timer = hands.clock.setTimer(graceMs, () => abortAll(slot.stopping));
+  // A stop under way is not waited for longer than this caller wants to wait. The guest's own grace begins at its power button: a slow disk,
+  // which the request is recorded on first, must not use it up.
+  const others = (): AbortController[] => [...slot.stopping].filter((each) => each !== impatience);
+  const timer = hands.clock.setTimer(graceMs, () => abortAll(others()));
   try {
     await hands.slots.inLine(slot, () => stopNow(hands, slot, { graceMs, impatience: impatience.signal }));
   } finally {
