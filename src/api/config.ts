@@ -102,9 +102,13 @@ function environmentEntries(schema: TObject, { environment, prefix }: ConfigSour
   });
 }
 
+/** More names would hide the message. */
+const namesShown = 20;
+
 function hint(word: string, known: readonly string[]): string {
   const meant = nearest(word, known);
-  return meant ? `; did you mean "${meant}"?` : `; known: ${known.join(', ')}`;
+  if (meant) return `; did you mean "${meant}"?`;
+  return known.length > namesShown ? '; docs/configuration.md lists all of them' : `; known: ${known.join(', ')}`;
 }
 
 /** `dataDirectory` → `BERTH_SERVER_DATA_DIRECTORY`. */

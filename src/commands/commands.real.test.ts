@@ -2,7 +2,7 @@
 
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { silentLogger } from '../base/log.ts';
 import { systemClock, systemFetch } from '../base/system.ts';
@@ -229,8 +229,15 @@ describe('a store that another process has', () => {
       () => `server --data-dir ${join(directory, 'second')} --listen 127.0.0.1:0 --store ${urlOf('used.db')}`,
       '  or use another file for this server: --store sqlite:PATH\n',
     ],
-  ])('is refused to berth %s with what can be done there', async (_, line, advice) => {
-    const store = await openStore(urlOf('used.db'));
+    [
+      'dev',
+      () => `dev --data-dir ${join(directory, 'local')} --listen 127.0.0.1:0 --driver fake`,
+      '  or use another directory: --data-dir DIRECTORY\n',
+      'local/server/berth.db',
+    ],
+  ])('is refused to berth %s with what can be done there', async (_, line, advice, file = 'used.db') => {
+    await mkdir(dirname(join(directory, file)), { recursive: true });
+    const store = await openStore(urlOf(file));
     try {
       const running = berth(line());
       expect(await running.exitCode).toBe(6);

@@ -18,7 +18,8 @@ import {
   withIntakeOptions,
 } from './intake-options.ts';
 import { processConfig } from './process-config.ts';
-import { storeAdvice } from './store-of.ts';
+import type { LocalFleet } from './local-fleet.ts';
+import { storeAdvice, tellFailure } from './store-of.ts';
 import { collect } from '../cli/options/units.ts';
 import { untilAborted } from '../base/concurrency/until-aborted.ts';
 
@@ -59,26 +60,25 @@ export function devCommand(cli: Cli): Command {
       import('../base/system.ts'),
     ]);
     const stopped = cli.interruption();
-    const fleet = await attempting(
-      'start the fleet',
-      () =>
-        startLocalFleet(
-          {
-            dataDirectory: resolve(flags.dataDir),
-            imageDirectory: resolve(flags.imageDir),
-            listen: flags.listen,
-            drivers: flags.driver.length === 0 ? ['qemu'] : flags.driver,
-            accelerator,
-            hostName: flags.name,
-            libvirtUri: cli.environment['LIBVIRT_URI'] || undefined,
-            libvirtNetwork: cli.environment['LIBVIRT_NETWORK'] || undefined,
-            imageMap: imageMap ?? (cli.environment['ORCH_CONFIG'] || undefined),
-            intake,
-          },
-          { log: systemLogger(logLevel) },
-        ),
-      storeAdvice,
-    );
+    const start = (): Promise<LocalFleet> =>
+      startLocalFleet(
+        {
+          dataDirectory: resolve(flags.dataDir),
+          imageDirectory: resolve(flags.imageDir),
+          listen: flags.listen,
+          drivers: flags.driver.length === 0 ? ['qemu'] : flags.driver,
+          accelerator,
+          hostName: flags.name,
+          libvirtUri: cli.environment['LIBVIRT_URI'] || undefined,
+          libvirtNetwork: cli.environment['LIBVIRT_NETWORK'] || undefined,
+          imageMap: imageMap ?? (cli.environment['ORCH_CONFIG'] || undefined),
+          intake,
+        },
+        { log: systemLogger(logLevel) },
+      );
+    const fleet = await tellFailure('start the fleet', () => attempting('start the fleet', start, storeAdvice), {
+      Locked: 'or use another directory: --data-dir DIRECTORY',
+    });
     let context: LocalContext | undefined;
     try {
       context = await useLocalContext(contextFilePath(cli), 'dev', { url: fleet.url, token: fleet.operatorToken });

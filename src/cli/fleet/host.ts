@@ -11,6 +11,7 @@ import { attempting, usageError } from '../exit-codes.ts';
 import { listAll } from '../print/follow.ts';
 import { conditionOf } from '../instances/instance-view.ts';
 import { declareDownCommand } from './hosts/declare-down.ts';
+import { openAfterDrain } from './hosts/open-after-drain.ts';
 import { drainCommand, evacuateCommand } from './host-drain.ts';
 import { joinTokenCommand } from './join-token.ts';
 import { setCommand, taintCommand, untaintCommand } from './host-set.ts';
@@ -35,7 +36,9 @@ export function hostCommand(cli: Cli): Command {
     .addCommand(lsCommand(cli))
     .addCommand(showCommand(cli))
     .addCommand(pauseCommand(cli, 'pause', true, 'Pause hosts: place nothing new on them; running instances stay'))
-    .addCommand(pauseCommand(cli, 'resume', false, 'Resume paused hosts: place new instances on them again'))
+    .addCommand(
+      pauseCommand(cli, 'resume', false, 'Resume hosts that were paused or drained: place new instances on them again'),
+    )
     .addCommand(drainCommand(cli))
     .addCommand(evacuateCommand(cli))
     .addCommand(createCommand(cli))
@@ -307,7 +310,11 @@ function pauseCommand(cli: Cli, verb: 'pause' | 'resume', paused: boolean, descr
         const change = ({ spec }: Host): Host['spec'] => ({ ...spec, paused });
         const { metadata } = await attempting(
           `${verb} host "${name}"`,
-          () => replace(client, { kind: 'host', name, change }),
+          async () => {
+            const changed = await replace(client, { kind: 'host', name, change });
+            if (!paused) await openAfterDrain(client, changed);
+            return changed;
+          },
           advice,
         );
         cli.stdout.write(`${metadata.name} ${paused ? 'paused' : 'resumed'}\n`);

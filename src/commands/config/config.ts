@@ -43,7 +43,8 @@ function showCommand(cli: Cli): Command {
     .addOption(outputOption('value'))
     .action(async (flags: RoleFlags & { config?: string; changed?: true; output: Format }) => {
       const role = roleOf(flags);
-      if (role === undefined) throw usageError('whose configuration is missing', 'give --server or --agent');
+      if (role === undefined)
+        throw usageError('name the process whose configuration is shown', 'give --server or --agent');
       const rows = rowsOf(role, await resolveRole(role, cli, flags.config));
       const shown = flags.changed ? rows.filter(({ source }) => source !== 'default') : rows;
       if (flags.output === 'json' || flags.output === 'yaml') return printValue(cli, flags.output, shown);

@@ -11,7 +11,7 @@ import { dashboardLink } from '../../cli/access/dashboard.ts';
 import { contextFilePath, type LocalContext, useLocalContext } from '../../cli/context-file.ts';
 import { attempting, CommandError, exitCodes, usageError } from '../../cli/exit-codes.ts';
 import { acceleratorFrom, acceleratorHelp } from '../accelerator-option.ts';
-import { storeAdvice } from '../store-of.ts';
+import { storeAdvice, tellFailure } from '../store-of.ts';
 import { listAll } from '../../cli/print/follow.ts';
 import type { Session } from '../../cli/session.ts';
 import { visible } from '../../cli/print/terminal.ts';
@@ -127,23 +127,22 @@ async function startFleet(
     import('../local-fleet.ts'),
     import('../../base/system.ts'),
   ]);
-  return attempting(
-    'start control plane and agent',
-    () =>
-      startLocalFleet(
-        {
-          dataDirectory,
-          imageDirectory,
-          listen,
-          drivers: [driver],
-          accelerator,
-          libvirtUri: environment['LIBVIRT_URI'] || undefined,
-          libvirtNetwork: environment['LIBVIRT_NETWORK'] || undefined,
-        },
-        { log: systemLogger('error') },
-      ),
-    storeAdvice,
-  );
+  const start = (): Promise<LocalFleet> =>
+    startLocalFleet(
+      {
+        dataDirectory,
+        imageDirectory,
+        listen,
+        drivers: [driver],
+        accelerator,
+        libvirtUri: environment['LIBVIRT_URI'] || undefined,
+        libvirtNetwork: environment['LIBVIRT_NETWORK'] || undefined,
+      },
+      { log: systemLogger('error') },
+    );
+  return tellFailure('start the fleet', () => attempting('start the fleet', start, storeAdvice), {
+    Locked: 'or use another directory: --data-dir DIRECTORY',
+  });
 }
 
 function sessionOf(cli: Cli, { url, operatorToken: token }: LocalFleet): Session {

@@ -48,6 +48,7 @@ export function assertMayOn(snapshot: Snapshot, principal: Principal, verb: Verb
   throw new ApiError('Forbidden', may(principal, about(verb, resource), snapshot) ?? '');
 }
 
-export function notFound(kind: string, name: string): ApiError {
-  return new ApiError('NotFound', `there is no ${kind} "${name.slice(0, 80)}"`);
+export function notFound(kind: string, name: string, project = ''): ApiError {
+  const place = project === '' ? '' : ` in project "${project}"`;
+  return new ApiError('NotFound', `there is no ${kind} "${name.slice(0, 80)}"${place}`);
 }

@@ -164,6 +164,9 @@ describe('bad input is refused with its field, and changes nothing', () => {
   it('knows the difference between nothing there and not possible', async () => {
     expect((await send('GET', '/v1/nothing')).status).toBe(404);
     expect((await send('GET', '/v1/instances/none')).json.error.code).toBe('NotFound');
+    expect((await send('GET', '/v1/instances/none?project=ci')).json.error.message).toBe(
+      'there is no instance "none" in project "ci"',
+    );
     expect((await send('DELETE', '/v1/events/x')).json.error.code).toBe('MethodNotAllowed');
   });
 });

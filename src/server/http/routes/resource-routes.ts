@@ -260,7 +260,7 @@ function find<K extends Kind>(
   if (byName && mayRead(caller.principal, byName.value, cache)) return byName;
   const byId = findById(kind, definition, cache, name);
   if (byId && mayKnow(caller.principal, byId.value, cache)) return byId;
-  throw notFound(kind, name);
+  throw notFound(kind, name, definition.scope === 'project' && project !== defaultProject ? project : '');
 }
 
 function findById<K extends Kind>(
