@@ -142,7 +142,7 @@ describe.skipIf(noBrowser !== undefined)(`the dashboard${noBrowser ? ` (${noBrow
     const cells = page.getByRole('img', { name: /^InsufficientCpu|^Insufficient.*: / }).first();
     await cells.waitFor();
     expect(await cells.locator('span').count()).toBe(1);
-    await page.getByRole('button', { name: /What if: ask .* CPUs less/ }).click();
+    await page.getByRole('button', { name: /What if: request .* CPUs less/ }).click();
     await page.getByText('Then 1 hosts would fit').waitFor();
     expect(await browser.accessibilityFaults()).toEqual([]);
   });

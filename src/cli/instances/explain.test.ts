@@ -61,13 +61,13 @@ describe('berth explain', () => {
   it('says what would make it fit, and where', async () => {
     const nearest: Explanation['nearest'] = [
       { change: 'ResumeHost', message: 'resume host h1', hosts: ['h1'], hostCount: 1, cost: 2 },
-      { change: 'AskLess', message: 'ask 2 GiB memory less: 62 GiB memory fit', hosts: ['h2'], hostCount: 1, cost: 3 },
+      { change: 'AskLess', message: 'request 62 GiB memory (2 GiB memory less)', hosts: ['h2'], hostCount: 1, cost: 3 },
     ];
     expect((await told({ nearest })).slice(3, 7)).toEqual([
       '',
       'It would fit, nearest first:',
       '  resume host h1',
-      '  ask 2 GiB memory less: 62 GiB memory fit  (h2)',
+      '  request 62 GiB memory (2 GiB memory less)  (h2)',
     ]);
   });
 
@@ -96,7 +96,7 @@ describe('berth explain', () => {
     };
     expect((await told({ phase: 'Running', host: 'h2', placed })).slice(3, 7)).toEqual([
       '  decided   60s ago',
-      '  score     61.3 today, 50 then',
+      '  score     61.3 now, 50 at placement',
       '  better    h3 (70)',
       '  changed   h3 joined',
     ]);

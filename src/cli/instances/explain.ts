@@ -104,10 +104,10 @@ function placedFacts({ decidedAtMs, better, runnersUp, changes, ...placed }: Pla
   const { scoreThen, scoreNow } = placed;
   const rated = (hosts: PlacedExplanation['better']): string =>
     hosts.map(({ host, score }) => `${host} (${round(score)})`).join(', ');
-  const then = scoreThen === undefined ? '' : `, ${round(scoreThen)} then`;
+  const then = scoreThen === undefined ? '' : `, ${round(scoreThen)} at placement`;
   return [
     ['decided', decidedAtMs === undefined ? undefined : `${age(nowMs - decidedAtMs)} ago`],
-    ['score', scoreNow === undefined ? 'it would not fit its host now' : `${round(scoreNow)} today${then}`],
+    ['score', scoreNow === undefined ? 'it would not fit its host now' : `${round(scoreNow)} now${then}`],
     ['better', rated(better)],
     ['others', better.length > 0 ? undefined : rated(runnersUp)],
     ['changed', changes.join('; ')],

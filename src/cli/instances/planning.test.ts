@@ -36,7 +36,7 @@ describe('berth plan run', () => {
       summary:
         'fits on h1 once default/ci-7 (of lower priority) is stopped for it; now: 0 of 1 host: 1 InsufficientCpu',
       preemption: { host: 'h1', instances: ['default/ci-7'] },
-      nearest: [{ change: 'AskLess', message: 'ask 1 CPU less: 1 CPU fit', hosts: ['h1'], hostCount: 1, cost: 6 }],
+      nearest: [{ change: 'AskLess', message: 'request 1 CPU (1 CPU less)', hosts: ['h1'], hostCount: 1, cost: 6 }],
     });
     const { stdout, exitCode } = await runBerth(['plan', 'run', 'tiny', '--preempt'], { handler });
     expect(stdout).toContain('web would be placed: it fits on h1 once default/ci-7 (of lower priority) is stopped');
@@ -47,11 +47,11 @@ describe('berth plan run', () => {
   it('says why it would wait, with an exit code of its own', async () => {
     const handler = planning({
       summary: '0 of 1 host: 1 InsufficientCpu',
-      nearest: [{ change: 'AskLess', message: 'ask 1 CPU less: 1 CPU fit', hosts: ['h1'], hostCount: 1, cost: 6 }],
+      nearest: [{ change: 'AskLess', message: 'request 1 CPU (1 CPU less)', hosts: ['h1'], hostCount: 1, cost: 6 }],
     });
     const { stdout, exitCode } = await runBerth(['plan', 'run', 'tiny'], { handler });
     expect(stdout).toContain('web would wait: 0 of 1 host: 1 InsufficientCpu');
-    expect(stdout).toContain('  ask 1 CPU less: 1 CPU fit  (h1)');
+    expect(stdout).toContain('  request 1 CPU (1 CPU less)  (h1)');
     expect(exitCode).toBe(7);
   });
 });

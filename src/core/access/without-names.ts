@@ -38,7 +38,7 @@ function summaryOf({ host, counts, reasons, phase }: Explanation): string {
 }
 
 const changeMessages: Readonly<Record<NearestChange['change'], string>> = {
-  AskLess: 'ask for less',
+  AskLess: 'request less',
   ResumeHost: 'wait until a paused host is resumed',
   HostBack: 'wait until a silent host is back',
   RemoveTaint: 'ask an operator to remove a taint',

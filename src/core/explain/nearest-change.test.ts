@@ -44,17 +44,17 @@ const four = { capacity: { VCPU: 4, MEMORY_MB: 8192 } };
 
 describe('what would make it fit', () => {
   it('says how much less to ask, of each class that is short', () => {
-    expect(nearest({ h1: four }, { memoryMiB: 10_240 })).toEqual(['ask 2 GiB memory less: 8 GiB memory fit']);
+    expect(nearest({ h1: four }, { memoryMiB: 10_240 })).toEqual(['request 8 GiB memory (2 GiB memory less)']);
   });
 
   it('finds the host where least has to be given up', () => {
     const hosts = { h1: four, h2: { capacity: { VCPU: 6, MEMORY_MB: 8192 } } };
-    expect(nearest(hosts, { cpus: 8 })[0]).toBe('ask 2 CPUs less: 6 CPUs fit');
+    expect(nearest(hosts, { cpus: 8 })[0]).toBe('request 6 CPUs (2 CPUs less)');
   });
 
   it('joins what one host lacks', () => {
     expect(nearest({ h1: four }, { cpus: 5, memoryMiB: 9216 })).toEqual([
-      'ask 1 CPU and 1 GiB memory less: 4 CPUs and 8 GiB memory fit',
+      'request 4 CPUs and 8 GiB memory (1 CPU and 1 GiB memory less)',
     ]);
   });
 
@@ -64,7 +64,7 @@ describe('what would make it fit', () => {
     const inventories = { ...provider.inventories, ...(memory ? { MEMORY_MB: { ...memory, stepSize: 1024 } } : {}) };
     const cache = testCache([testImage(), host, { ...provider, inventories }]);
     const { nearest: changes } = explain(cache, testInstance('web', { cpus: 1, memoryMiB: 1500 }));
-    expect(changes?.map(({ message }) => message)).toEqual(['ask 476 MiB memory less: 1 GiB memory fit']);
+    expect(changes?.map(({ message }) => message)).toEqual(['request 1 GiB memory (476 MiB memory less)']);
   });
 
   it('asks for fewer devices', () => {

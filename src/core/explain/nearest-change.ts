@@ -111,7 +111,7 @@ function* askLess(question: Refused): Steps<NearestChange[]> {
     const asked = reduced.map((name) => amountWords(name, ask[name] ?? 0));
     return {
       change: 'AskLess' as const,
-      message: `ask ${less.join(' and ')} less: ${asked.join(' and ')} fit`,
+      message: `request ${asked.join(' and ')} (${less.join(' and ')} less)`,
       ...placesOf(fleet, where),
       cost: 1 + 10 * gaveUp,
       ask,
