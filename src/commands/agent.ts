@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
+import { agentCheckCommand } from './agent-check.ts';
 import { agentJoinCommand } from './agent-join.ts';
 import { agentConfig, type AgentFlags, runAgent, withAgentOptions } from './agent-process.ts';
 
@@ -15,5 +16,6 @@ export function agentCommand(cli: Cli): Command {
       const config = await agentConfig(cli, flags, server);
       await runAgent(cli, config);
     })
-    .addCommand(agentJoinCommand(cli));
+    .addCommand(agentJoinCommand(cli))
+    .addCommand(agentCheckCommand(cli));
 }
