@@ -77,7 +77,7 @@ export function serverCommand(cli: Cli): Command {
       ] = await Promise.all([
         import('../server/config.ts'),
         import('../server/run.ts'),
-        import('../server/stoppable-start.ts'),
+        import('../server/start/stoppable-start.ts'),
         import('../agent/images/unpack/inspect-image.ts'),
         import('../base/system.ts'),
       ]);

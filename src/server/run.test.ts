@@ -16,7 +16,7 @@ import { openStore } from '../store/open.ts';
 import { ServerConfig } from './config.ts';
 import { startServer } from './run.ts';
 import { clusterIn } from './storage/cluster-record.ts';
-import { StartStopped } from './stoppable-start.ts';
+import { StartStopped } from './start/stoppable-start.ts';
 
 let directory: string;
 beforeEach(async () => {

@@ -7,7 +7,7 @@ import { systemPrng } from '../../base/system.ts';
 import { keys } from '../../core/state/keys.ts';
 import { openStore } from '../../store/open.ts';
 import { type Store, StoreError } from '../../store/store.ts';
-import { awaitAtMost, throwIfStopped } from '../stoppable-start.ts';
+import { awaitAtMost, throwIfStopped } from '../start/stoppable-start.ts';
 
 /** A store that is not there yet is waited for: on a machine that starts, databases may come up later than we do. */
 export async function openWithPatience(

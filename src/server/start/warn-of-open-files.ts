@@ -1,9 +1,9 @@
 // Warns of keys and tokens of a server that other users of its machine may read.
 
 import { join } from 'node:path';
-import type { Logger } from '../base/log.ts';
-import { adviceOnSecretFile } from '../base/system.ts';
-import type { ServerConfig } from './config.ts';
+import type { Logger } from '../../base/log.ts';
+import { adviceOnSecretFile } from '../../base/system.ts';
+import type { ServerConfig } from '../config.ts';
 
 /** Our own copies are written again for their owner alone; who read them before knows them. */
 export async function warnOfOpenFiles({ tlsKey, dataDirectory, forges }: ServerConfig, log: Logger): Promise<void> {

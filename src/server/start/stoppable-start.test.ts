@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createManualClock } from '../base/manual-clock.ts';
+import { createManualClock } from '../../base/manual-clock.ts';
 import { awaitAtMost, StartStopped, stoppableStart, throwIfStopped } from './stoppable-start.ts';
 
 function closable() {

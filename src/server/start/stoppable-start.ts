@@ -1,6 +1,6 @@
 // A start that can be stopped while it waits for something. What it opens after that is closed and never put to work.
 
-import { type Clock, sleep } from '../base/clock.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
 
 /** The start was stopped by its signal. */
 export class StartStopped extends Error {

@@ -1,4 +1,4 @@
-// Starts the intake from a broker, if one is configured; nothing of its library is loaded else.
+// Broker intakes: what takes messages from brokers, of those that are configured. Without one, their library is not loaded.
 
 import type { Logger } from '../../base/log.ts';
 import type { ServerConfig } from '../config.ts';
@@ -8,11 +8,34 @@ import type { Amqp } from './amqp/amqp.ts';
 import { amqpSettingsOf, taskSettingsOf } from './amqp/amqp-settings.ts';
 import type { TaskQueue } from './amqp/task-queue.ts';
 
-/** Throws `InvalidRequest` naming the variable when the broker refuses; one that is not reached is tried again. */
-export async function startAmqp(
-  config: ServerConfig,
-  parts: { readonly plane: Server; readonly outside: Outside; readonly log: Logger },
-): Promise<Amqp | undefined> {
+interface IntakeParts {
+  readonly plane: Server;
+  readonly outside: Outside;
+  readonly log: Logger;
+}
+
+export class BrokerIntakes {
+  #jobs: Amqp | undefined;
+  #tasks: TaskQueue | undefined;
+
+  /** Throws `InvalidRequest` naming the variable when a broker refuses; one that is not reached is tried again. */
+  async start(config: ServerConfig, parts: IntakeParts): Promise<void> {
+    this.#jobs = await startJobs(config, parts);
+    this.#tasks = await startTasks(config, parts);
+  }
+
+  /** Takes no further message; results are still sent. */
+  async stopIntake(): Promise<void> {
+    await Promise.all([this.#jobs?.stopIntake(), this.#tasks?.stopIntake()]);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#jobs?.stop(), this.#tasks?.stop()]);
+  }
+}
+
+/** Messages that become jobs. */
+async function startJobs(config: ServerConfig, parts: IntakeParts): Promise<Amqp | undefined> {
   const { plane, outside } = parts;
   const settings = amqpSettingsOf(config, plane.decider.policy.maxConcurrency);
   if (settings === undefined) return undefined;
@@ -25,11 +48,8 @@ export async function startAmqp(
   return amqp;
 }
 
-/** The same for requests to /schedule. */
-export async function startTaskQueue(
-  config: ServerConfig,
-  parts: { readonly plane: Server; readonly outside: Outside; readonly log: Logger },
-): Promise<TaskQueue | undefined> {
+/** Messages that are requests to /schedule. */
+async function startTasks(config: ServerConfig, parts: IntakeParts): Promise<TaskQueue | undefined> {
   const { plane, outside } = parts;
   const settings = taskSettingsOf(config);
   if (settings === undefined) return undefined;
