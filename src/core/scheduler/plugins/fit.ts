@@ -4,7 +4,7 @@ import { gpuClass } from '../../../api/resources/host-rules.ts';
 import type { Shortfall } from '../../ledger/ledger.ts';
 import { assign, compete, countTakers, type Portion } from '../../ledger/tree.ts';
 import { type Refusal, refuse, type RoomPlugin } from '../framework.ts';
-import { Column } from '../fleet.ts';
+import { Column } from '../engine/column.ts';
 import type { Slot } from '../engine/slot.ts';
 
 export const fit: RoomPlugin = {
