@@ -1,5 +1,5 @@
-// Announces this control plane, and where it can be reached, for as long as it runs, and knows what the others have announced. Nothing rests on
-// it: who believes an old announcement finds nobody there, and tries another.
+// Announces the address of this control plane while it runs, and knows the addresses of the others. Nothing depends on it: a client that
+// follows an old announcement gets no connection, and tries another server.
 
 import type { Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
@@ -12,7 +12,7 @@ interface AnnouncementParts {
   readonly decider: Decider;
   readonly log: Logger;
   readonly name: string;
-  /** Absent: other machines do not reach this one. */
+  /** Absent: other machines cannot reach this server. */
   readonly url: string | undefined;
 }
 
@@ -32,12 +32,12 @@ export class Announcement {
     this.#forget = parts.decider.cache.onCommitted((key) => {
       if (!key.startsWith(prefix)) return;
       this.#read();
-      if (key === keys.member(parts.name)) this.#again(0); // a restore may have taken it away
+      if (key === keys.member(parts.name)) this.#again(0); // a restore may have removed it
     });
     this.#read();
   }
 
-  /** Every server that was announced, as `berth-servers` has them; undefined: none was. */
+  /** All announced servers, as in the header `berth-servers`; undefined: there are none. */
   get announced(): string | undefined {
     return this.#announced;
   }
@@ -52,7 +52,7 @@ export class Announcement {
     this.#forget();
     await this.#working;
     const { decider, name } = this.#parts;
-    // Without it the address stays known for a week, which costs those a try who follow it.
+    // Without this the address stays known for a week, which costs clients a failed attempt.
     await decideAndCommit(decider, (snapshot) => withdrawMember(snapshot, name)).catch(() => undefined);
   }
 

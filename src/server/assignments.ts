@@ -1,5 +1,5 @@
-// Assignments: tells each host's agent what it should run, from what is durable only. One listener for all hosts; a host's
-// stream is woken when an allocation or an instance of its own changed.
+// Assignments: sends each agent what its host should run, from durable records only. One listener serves all hosts; the stream of a host
+// is woken when an allocation or an instance on that host changed.
 
 import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import type { Clock } from '../base/clock.ts';
@@ -19,7 +19,7 @@ import type { Entry } from '../core/state/snapshot.ts';
 type Sent = { readonly assignment: Assignment } | { readonly volume: VolumeAssignment };
 
 interface Stream {
-  /** Allocation keys to look at again. */
+  /** Allocation keys to check again. */
   readonly due: Set<string>;
   readonly sent: Map<string, Sent>;
   epochOver: boolean;
@@ -31,7 +31,7 @@ export class Assignments {
   readonly #clock: Clock;
   readonly #buggify: Buggify;
   readonly #streams = new Map<string, Set<Stream>>();
-  /** Of what hosts that listen have been told, or will be: a deletion bears no host. */
+  /** The host of each allocation that was or will be sent: a deletion does not name its host. */
   readonly #hostByAllocation = new Map<string, string>();
 
   constructor(parts: { cache: Cache; clock: Clock; buggify?: Buggify }) {
@@ -41,17 +41,20 @@ export class Assignments {
     this.#cache.onCommitted((key) => this.#changed(key));
   }
 
-  /** Everything first, then each change, until `signal` aborts. Throws `StaleEpoch` when the session is or gets over, `Unavailable` when it is not yet known here. */
+  /**
+   * Yields all assignments, then each change, until `signal` aborts. Throws `StaleEpoch` when the session has ended or ends, `Unavailable` when
+   * this control plane does not know the session yet.
+   */
   async *stream(host: string, epoch: number, pingMs: number, signal: AbortSignal): AsyncIterable<AssignmentEvent> {
     const stream: Stream = { due: new Set(), sent: new Map(), epochOver: false, wake: () => {} };
     const streams = this.#streams.get(host) ?? new Set();
     this.#streams.set(host, streams.add(stream));
     try {
-      // Whoever knows this session by its event knows all that was before it; knowing it by its own commit is not enough.
+      // A cache that has the event of this session has all earlier events. Having the session from an own commit is not enough.
       await this.#heard(this.#assertSession(host, epoch).revision, signal);
       this.#assertSession(host, epoch);
       yield this.#sync(host, stream);
-      // The sync holds everything up to its revision, and some of what came after: an older one must not follow it.
+      // The sync has everything up to its revision, and some later changes: a change from before it must not follow.
       yield { type: 'ping', revision: this.#cache.newestRevision };
       while (!signal.aborted) {
         if (stream.epochOver) this.#assertSession(host, epoch);
@@ -68,7 +71,7 @@ export class Assignments {
   }
 
   #assertSession(host: string, epoch: number): { readonly revision: number } {
-    // What is in the store now is neither what was nor what will be: nobody may act on it.
+    // During a restore the store has a mix of two states: no agent may act on it.
     const why = whyClosed(this.#cache);
     if (why !== undefined) throw new ApiError('Unavailable', `no updates are sent to hosts now: ${why}`);
     const entry = this.#cache.committed('host', keys.host(host));
@@ -146,7 +149,7 @@ export class Assignments {
     }
   }
 
-  /** The part of an allocation that is sent to the host. Nothing for tasks and for consumers of other systems. */
+  /** The part of an allocation that is sent to the host; none for tasks and for consumers of other systems. */
   #order(allocationKey: string, host: string): Sent | undefined {
     const allocation = this.#cache.committed('allocation', allocationKey);
     if (!allocation || allocation.value.host !== host) return undefined;
@@ -218,13 +221,13 @@ export class Assignments {
       case 'cluster':
         for (const streams of this.#streams.values())
           for (const stream of streams) {
-            stream.epochOver = true; // a restore, perhaps: looked at closer by the stream
+            stream.epochOver = true; // perhaps a restore: the stream finds out
             stream.wake();
           }
         return;
       case 'host':
         for (const stream of this.#streams.get(key.slice(key.indexOf('/') + 1)) ?? []) {
-          stream.epochOver = true; // looked at closer by the stream
+          stream.epochOver = true; // the stream finds out why
           stream.wake();
         }
         return;

@@ -1,15 +1,15 @@
-// Who may decide next, when more want to write than the store takes at once. The writers of one project wait in line among themselves, and
-// projects take turns, so that the flood of one never stands before the others. Connections that bring more than can go on are not read
-// meanwhile. It knows no Plans.
+// Turns: who may decide next when more requests come than the store takes at once. The writers of one project wait in one line, and projects
+// take turns, so that a flood of one project never delays the others. Connections with too many waiting requests are not read meanwhile. It
+// knows no Plans.
 
-/** As many Plans as the disk takes at once. What is decided further ahead only grows old, and takes memory. */
+/** As many Plans as the disk takes at once. Plans that are decided further ahead only grow stale and take memory. */
 const aheadMaxDefault = 1_000;
 /**
- * The same while several projects write: what a quiet project waits for is at most what the others have decided before it. 4 creates take
- * less time to decide and to write than the fsync that they share.
+ * The same while several projects write: a quiet project waits at most for what the others have decided before it. 4 creates take less time
+ * to decide and to write than the fsync that they share.
  */
 const sharedAheadMaxDefault = 4;
-/** A project that has written within this many commits takes part in the turns: 64 creates each make it some ten seconds of a flood. */
+/** A project that has written within this many commits takes part in the turns: at 64 creates a commit, some ten seconds of a flood. */
 const commitsRemembered = 1_024;
 
 /**
@@ -23,7 +23,7 @@ interface Waiting {
   readonly admit: () => void;
 }
 
-/** A connection with requests that were sent before the answers to those before them were read. */
+/** A connection with pipelined requests. */
 export interface Pipelined {
   pause(): void;
   resume(): void;
@@ -40,15 +40,15 @@ export class CommitTurns {
   readonly #aheadMax: number;
   readonly #sharedAheadMax: number;
   readonly #readAheadMax: number;
-  /** By project; whose turn it is comes first. */
+  /** By project; the one whose turn it is first. */
   readonly #lines = new Map<string, Waiting[]>();
-  /** How many Plans came through since the last commit began: in all, and, while several projects write, of each. */
+  /** Number of Plans admitted since the last commit began: in all, and, while several projects write, of each project. */
   #through = 0;
   readonly #throughOf = new Map<string, number>();
-  /** By project: the commit before which it came last; the one that came least recently is first. Without `unshared`. */
+  /** By project: the commit before which it last wrote; least recent first. Without `unshared`. */
   readonly #cameAt = new Map<string, number>();
   #commits = 0;
-  /** By project: connections that are not read; the one that has been so for longest is first. */
+  /** By project: connections that are not read now; longest first. */
   readonly #paused = new Map<string, Set<Pipelined>>();
 
   constructor({
@@ -61,12 +61,12 @@ export class CommitTurns {
     this.#readAheadMax = readAheadMax;
   }
 
-  /** Plans that one writer may decide at once before it must come again. */
+  /** Plans that one writer may decide at once before it waits for another turn. */
   get atOnceMax(): number {
     return this.#isShared ? this.#sharedAheadMax : Number.POSITIVE_INFINITY;
   }
 
-  /** Undefined: go on at once. Else it resolves when it is the project's turn. */
+  /** Undefined: continue at once. Otherwise the promise resolves when it is the project's turn. */
   enter(project: string, { plans, queued, from }: Coming): Promise<void> | undefined {
     this.note(project);
     if (!this.#lines.has(project) && this.#hasRoom(project, queued)) {
@@ -82,21 +82,21 @@ export class CommitTurns {
     });
   }
 
-  /** Nothing is under way: it goes on at once. */
+  /** Nothing is under way: the writer continues at once. */
   note(project: string): void {
     if (project === unshared || this.#cameAt.get(project) === this.#commits) return;
     this.#cameAt.delete(project);
     this.#cameAt.set(project, this.#commits);
   }
 
-  /** A commit begins, and leaves `queued` for the next one. */
+  /** A commit begins, and leaves `queued` Plans for the next. */
   next(queued: number): void {
     this.#commits += 1;
     this.#through = 0;
     this.#throughOf.clear();
     this.#forget();
     const room = this.#isShared ? this.#sharedAheadMax : this.#aheadMax - queued;
-    // Never none: controllers do not wait, and could fill every commit.
+    // At least one: controllers do not wait, and could fill every commit.
     for (let left = Math.max(room, 1); left > 0 && this.#lines.size > 0; ) left -= this.#admitOne();
     for (const project of this.#paused.keys()) {
       if (!this.#isShared) this.#resumeAll(project);
@@ -104,7 +104,7 @@ export class CommitTurns {
     }
   }
 
-  /** Nothing is under way: no writer need wait. */
+  /** Nothing is under way: no writer has to wait. */
   idle(): void {
     while (this.#lines.size > 0) this.#admitOne();
     for (const project of this.#paused.keys()) this.#resumeAll(project);
@@ -126,7 +126,7 @@ export class CommitTurns {
     if (this.#isShared) this.#throughOf.set(project, (this.#throughOf.get(project) ?? 0) + plans);
   }
 
-  /** The first of the project whose turn it is, which then has the last turn. Answers how many Plans it comes with. */
+  /** Admits the first writer of the project whose turn it is; that project is last then. Returns the writer's number of Plans. */
   #admitOne(): number {
     for (const [project, line] of this.#lines) {
       const waiting = line.shift();
@@ -147,7 +147,7 @@ export class CommitTurns {
     connection.pause();
   }
 
-  /** What comes on it at once, 64 KiB at most, is again enough for some commits. */
+  /** The next read of a connection brings at most 64 KiB, which is enough for some commits. */
   #resumeOne(project: string): void {
     const paused = this.#paused.get(project);
     if (!paused) return;
@@ -175,5 +175,5 @@ interface TurnLimits {
   readonly readAheadMax?: number;
 }
 
-/** What belongs to no project: reports of hosts, and resources of the fleet. They take turns like a project, and make no others wait. */
+/** The line of what belongs to no project: reports of hosts, and resources of the fleet. It takes turns like a project, and does not delay others. */
 export const unshared = '';

@@ -1,5 +1,5 @@
 // Plans into the store: the only writer. Plans queue while a commit is under way and then go together as one durable write;
-// each is all or nothing. A Plan that was decided on another's uncommitted change shares that one's fate.
+// each is all or nothing. A Plan that was decided on another Plan's uncommitted change fails with that Plan.
 
 import { assert } from '../base/assert.ts';
 import { type Buggify, neverBuggify } from '../base/buggify.ts';
@@ -19,7 +19,7 @@ export type CommitOutcome =
   | { readonly ok: true; readonly revision: number }
   | { readonly ok: false; readonly key: string };
 
-/** Writes down who asked for Plans, in the commit that makes these durable. */
+/** Records the authors of Plans, in the commit that makes the Plans durable. */
 export interface AuthorNotes {
   noteFor(authors: readonly PlanAuthor[]): Write;
   /** The commit is durable, and no caller knows yet. */
@@ -30,9 +30,9 @@ export interface AuthorNotes {
   inDoubt(authors: readonly PlanAuthor[]): void;
 }
 
-/** What is counted of commits, for the metrics. */
+/** Counts commits, for the metrics. */
 export interface CommitMeasures {
-  /** A commit of `plans` Plans begins; the answer is to be called with what came of it. */
+  /** A commit of `plans` Plans begins; call the returned function with its outcome. */
   begins(plans: number): (outcome: 'written' | 'refused' | 'failed') => void;
   /** An instance got its `incarnation`th host, `afterMs` after its creation. */
   placed(incarnation: number, afterMs: number): void;
@@ -44,20 +44,20 @@ interface Pending {
   readonly author: PlanAuthor | undefined;
   readonly assumption: Assumption;
   /**
-   * Of each change, then of each condition: the token of the uncommitted change on which this one was decided, 0 for none, -1 for what was
-   * committed meanwhile and has become one of `conditions`.
+   * For each change, then for each condition: the token of the uncommitted change on which it was decided; 0 for none; -1 when that change
+   * was committed meanwhile and is one of `conditions` now.
    */
   readonly restsOn: readonly number[];
   readonly conditions: readonly Condition[];
-  /** The revision of the store's own record that it was decided on: of its epoch. */
+  /** The revision of the store's epoch record on which the Plan was decided. */
   readonly epochAt: number;
   readonly told: Told;
 }
 
-/** Called once, when the fate of a Plan is known; an `ApiError`, `StoreFull` or `Unavailable`, when the store failed. */
+/** Called once, with the outcome of a Plan; with an `ApiError`, `StoreFull` or `Unavailable`, when the store failed. */
 export type Told = (fate: CommitOutcome | ApiError) => void;
 
-/** What wants to be decided. */
+/** Writers that wait for their turn to decide. */
 interface Wanting {
   readonly plans?: number;
   readonly from?: Pipelined | undefined;
@@ -74,10 +74,10 @@ export class Committer {
   readonly #queue: Pending[] = [];
   readonly #turns = new CommitTurns();
   #busy: Promise<void> | null = null;
-  /** Of the last that was queued; and who waits for the fate of all up to one. */
+  /** The number of the last queued Plan; and the callers that wait until all Plans up to a number have an outcome. */
   #lastToken = 0;
   readonly #wantFates: { readonly upToToken: number; readonly resolve: () => void }[] = [];
-  /** The records of the newest commit as they were written. */
+  /** The records of the newest commit, as they were encoded. */
   #newest: ReadonlyMap<AnyRecord, Uint8Array> = new Map();
   #trouble: ApiError | undefined;
   #notes: AuthorNotes | undefined;
@@ -92,8 +92,8 @@ export class Committer {
   }
 
   /**
-   * Lays the Plan over the cache at once and resolves when it is durable, with all that it rests on. `ok: false` names a condition that did not hold;
-   * then nothing was written. Rejects with `ApiError` `StoreFull` or `Unavailable` when the store failed.
+   * Lays the Plan over the cache at once, and resolves when the Plan and all Plans it depends on are durable. `ok: false` names a condition
+   * that did not hold; then nothing was written. Rejects with `ApiError` `StoreFull` or `Unavailable` when the store failed.
    */
   submit(plan: Plan, author?: PlanAuthor): Promise<CommitOutcome> {
     return new Promise((resolve, reject) =>
@@ -101,12 +101,12 @@ export class Committer {
     );
   }
 
-  /** The same, for many Plans at once, to whom a promise for each would be dear. */
+  /** `submit` with a callback, for many Plans at once: a promise for each would cost too much. */
   enqueue(plan: Plan, told: Told, author?: PlanAuthor): void {
     const why = whyRefused(plan, this.#cache);
     if (why !== undefined)
       return told(new ApiError('Unavailable', `nothing can be written: ${why}`, { details: nothingChanged }));
-    // One that changes nothing but rests on something is asked of the store: another control plane may have written what is not heard here yet.
+    // A Plan of conditions only is checked in the store too: another control plane may have written what has not reached this cache.
     if (plan.changes.length === 0 && (plan.conditions ?? none).length === 0)
       return told({ ok: true, revision: this.#cache.revision });
     const first = plan.changes[0] ?? plan.conditions?.[0];
@@ -126,8 +126,8 @@ export class Committer {
   }
 
   /**
-   * Resolves when few enough Plans wait for the disk: who comes with something new waits here, in the order of coming within its project.
-   * Controllers do not wait. `from` is not read while too many wait.
+   * Resolves when few enough Plans wait for the disk. New requests wait here, first come first served within their project; controllers do
+   * not wait. The connection `from` is not read while too many of its requests wait.
    */
   async room(project = unshared, { plans = 1, from }: Wanting = {}): Promise<void> {
     if (!this.isBusy) return this.#turns.note(project);
@@ -140,17 +140,17 @@ export class Committer {
     return this.#turns.atOnceMax;
   }
 
-  /** A record as it was written by the newest commit: for who has just been told of that, and would write the record out again. */
+  /** The encoded form of a record that the newest commit wrote, for a caller that would otherwise encode the record again. */
   writtenNow(record: AnyRecord): Uint8Array | undefined {
     return this.#newest.get(record);
   }
 
-  /** From now on the authors of Plans are written down. */
+  /** Records the authors of Plans from now on. */
   noteAuthors(notes: AuthorNotes): void {
     this.#notes = notes;
   }
 
-  /** How the store failed at the last commit; undefined: it did not. */
+  /** The store's failure at the last commit; undefined: the commit succeeded. */
   get trouble(): ApiError | undefined {
     return this.#trouble;
   }
@@ -160,14 +160,14 @@ export class Committer {
     return this.#busy !== null;
   }
 
-  /** Resolves when the fate of every Plan that is under way now is known; answers whether any was. */
+  /** Resolves when every Plan that is under way now has an outcome. Returns whether there was any. */
   async fates(): Promise<boolean> {
     if (!this.isBusy) return false;
     await new Promise<void>((resolve) => this.#wantFates.push({ upToToken: this.#lastToken, resolve }));
     return true;
   }
 
-  /** Resolves when nothing that was submitted before is under way any more. */
+  /** Resolves when everything submitted before has an outcome. */
   async settled(): Promise<void> {
     while (this.#busy) await this.#busy;
   }
@@ -195,7 +195,7 @@ export class Committer {
     return this.#queue.splice(0, count);
   }
 
-  /** Commits a group as one; takes out those whose conditions fail, with all that rest on them, until the rest holds. */
+  /** Commits a group as one. Plans whose conditions fail are taken out, with all that depend on them, until the conditions of the rest hold. */
   async #commitGroup(group: Pending[]): Promise<void> {
     const older = group.filter(({ epochAt }) => epochAt !== this.#epochAt());
     let rest = older.length === 0 ? group : this.#without(group, older, keys.cluster);
@@ -249,8 +249,8 @@ export class Committer {
   }
 
   /**
-   * What every commit rests on: nobody has restored the store since. Whoever has not heard of that yet writes nothing, and what was
-   * decided before it is decided anew.
+   * The condition of every commit: the store has not been restored since. A control plane that has not seen the restore yet writes nothing,
+   * and Plans from before it are decided again.
    */
   #ofThisEpoch(): Condition {
     return { key: keys.cluster, ifRevision: this.#epochAt() };
@@ -266,7 +266,7 @@ export class Committer {
     for (const { assumption } of group) this.#cache.confirm(assumption, revision, last);
     if (writesAny(last)) this.#cache.noteOwn(revision);
     if (this.#queue.length > 0) {
-      const newestToken = group.at(-1)?.assumption.token ?? 0; // those that wait were submitted later
+      const newestToken = group.at(-1)?.assumption.token ?? 0; // those in the queue were submitted later
       const written = new Map<number, Plan>();
       for (const [i, pending] of this.#queue.entries()) {
         if (!pending.restsOn.some((token) => token > 0 && token <= newestToken)) continue;
@@ -284,7 +284,7 @@ export class Committer {
     this.#measured.placed(status.incarnation, status.scheduledAtMs - metadata.createdAtMs);
   }
 
-  /** `group` less `refused` and what rests on them; those still queued that rest on them go too. */
+  /** `group` without `refused` and the Plans that depend on them, which are also removed from the queue. */
   #without(group: readonly Pending[], refused: readonly Pending[], key: string): Pending[] {
     const tokens = new Set(refused.map(({ assumption }) => assumption.token));
     const doomed = [...group, ...this.#queue].filter((pending) => {
@@ -298,7 +298,7 @@ export class Committer {
     return group.filter((pending) => !tokens.has(pending.assumption.token));
   }
 
-  /** The store failed: everything decided on top of this group is in doubt and goes with it. */
+  /** The store failed: every Plan that depends on this group fails with it. */
   #fail(group: readonly Pending[], error: unknown): void {
     const doomed = [...group, ...this.#queue.splice(0)];
     for (const { assumption } of doomed.toReversed()) this.#cache.forget(assumption);
@@ -311,8 +311,8 @@ export class Committer {
 }
 
 /**
- * Those whose condition on `key` does not hold: of all that set one, only the first that differs and its like, for the others may hold once
- * it is out. All, when it was the epoch.
+ * The Plans whose condition on `key` does not hold: the first that differs from the store, and those with the same condition. The others
+ * may hold once these are out. When the epoch differs: all Plans.
  */
 function refusedFor(key: string, group: readonly Pending[]): readonly Pending[] {
   if (key === keys.cluster) return group;
@@ -329,29 +329,29 @@ function refusedFor(key: string, group: readonly Pending[]): readonly Pending[] 
   return refused;
 }
 
-/** Whether a revision was made for this. A deletion may have found nothing, and is answered with a revision that somebody else made. */
+/** Whether the commit made a revision of its own. A deletion that found nothing returns the revision of another commit. */
 function writesAny(last: ReadonlyMap<string, AnyRecord | null>): boolean {
   for (const record of last.values()) if (record !== null) return true;
   return false;
 }
 
-/** What a group leaves of each key. What is overwritten within it, as an instance by its placement, is never written out. */
+/** The last change of each key in a group. A change that is overwritten within the group, as an instance by its placement, is never encoded. */
 function lastOf(group: readonly Pending[]): ReadonlyMap<string, AnyRecord | null> {
   const last = new Map<string, AnyRecord | null>();
   for (const { assumption } of group) for (const { key, value } of assumption.plan.changes) last.set(key, value);
   return last;
 }
 
-/** What must hold in the store, apart from what other pending Plans will have written. */
+/** The conditions that the store must check: all but those on changes of other pending Plans. */
 function* conditionsOf({ assumption: { plan }, restsOn, conditions }: Pending): Generator<Condition> {
   let at = 0;
-  // That nobody has a new event's key need not be looked up: 80 of its bits are random.
+  // The key of a new event needs no check: 80 of its bits are random.
   for (const change of plan.changes) if (restsOn[at++] === 0 && !isNewEvent(change)) yield change;
   for (const condition of plan.conditions ?? none) if (restsOn[at++] === 0) yield condition;
   yield* conditions;
 }
 
-/** Many rest on the same few hosts: what is asked of a key again is asked once. */
+/** Without duplicates: many Plans have conditions on the same few hosts. */
 function conditionsOfAll(group: readonly Pending[]): Condition[] {
   const all: Condition[] = [];
   const asked = new Map<string, number>();
@@ -366,12 +366,12 @@ function conditionsOfAll(group: readonly Pending[]): Condition[] {
   return all;
 }
 
-/** Was a token. */
+/** In place of a token, for a change that is durable now. */
 const isCondition = -1;
 
 /**
- * What `pending` rests on is durable now, and from now on another control plane may change it: what was a matter between Plans of this
- * process becomes a condition on the store.
+ * The changes that `pending` depends on are durable now, so another control plane may change them: dependencies between Plans of this process
+ * become conditions on the store.
  */
 function conditionedOn(pending: Pending, written: ReadonlyMap<number, Plan>, revision: number): Pending {
   const { changes, conditions = none } = pending.assumption.plan;
@@ -390,12 +390,12 @@ function conditionedOn(pending: Pending, written: ReadonlyMap<number, Plan>, rev
 const none: readonly Condition[] = [];
 const noAuthors: readonly PlanAuthor[] = [];
 
-/** Of the Plans that change something. */
+/** Counts the Plans that change something. */
 function authorsOf(group: readonly Pending[]): readonly PlanAuthor[] {
   return group.flatMap(({ author, assumption }) => (author && assumption.plan.changes.length > 0 ? [author] : []));
 }
 
-/** What is no `StoreError` may have come after the commit. */
+/** An error that is no `StoreError` may have occurred after the commit. */
 function isInDoubt(error: unknown): boolean {
   return !(error instanceof StoreError) || error.outcome === 'unknown';
 }

@@ -1,6 +1,6 @@
-// The control loop: store events -> cache -> controllers -> commit. Keys are looked at when something near them changed, when
-// they asked for it, and all of them now and then. It never asks why. The cache follows the store always, controllers work while this
-// control plane leads; what they decide rests on that.
+// The control loop: store events -> cache -> controllers -> commit. A key is reconciled when a related record changed, when its last Plan
+// asked for it, and in a periodic full pass. The reason is never passed on. The cache always follows the store; controllers run while this
+// control plane leads, and their Plans have the leader's term as a condition.
 
 import { backoffMs } from '../base/backoff.ts';
 import { type Buggify, neverBuggify } from '../base/buggify.ts';
@@ -17,14 +17,14 @@ import type { Fence } from './leadership.ts';
 import type { Reconciled } from './metrics/activity.ts';
 import { readState } from './storage/read-state.ts';
 
-/** A controller at work. */
+/** A running controller, with its keys. */
 interface Station {
   readonly controller: Controller;
-  /** Of one whose keys compete. */
+  /** For a controller whose keys compete for resources. */
   line: DueLine | undefined;
   readonly timers: Map<string, Timer>;
   readonly attempts: Map<string, number>;
-  /** Keys whose Plan is being committed, and whether something changed near them meanwhile. */
+  /** Keys whose Plan is being committed, and whether they were woken meanwhile. */
   readonly committing: Map<string, { wokenMeanwhile: boolean }>;
 }
 
@@ -53,16 +53,16 @@ export class ControlLoop {
   readonly #buggify: Buggify;
   readonly #reconciled: (controller: string, result: Reconciled) => void;
   readonly #stopped = new AbortController();
-  /** Of those that take their keys as they come. */
+  /** For the controllers without an order of their own. */
   readonly #due = new Map<string, Task>();
   #passTimer: Timer | undefined;
   #turnPlanned = false;
   #watching: Promise<void> = Promise.resolve();
-  /** While this control plane leads. */
+  /** Set while this control plane leads. */
   #fence: Fence | undefined;
   /**
-   * How new the store is known to be. What is decided on an older view is mostly refused, and wakes what else waits, as fast as the store
-   * refuses: controllers rest until the cache has caught up.
+   * The newest revision that the store is known to have. A decision on an older view is mostly refused, and a refusal wakes other keys at once:
+   * controllers pause until the cache has caught up.
    */
   #target = Number.POSITIVE_INFINITY;
   #caughtUp = Promise.withResolvers<void>();
@@ -74,7 +74,7 @@ export class ControlLoop {
     store: Store;
     controllers: readonly Controller[];
     log: Logger;
-    /** Called after each look at a key, for the metrics. */
+    /** Called after each reconcile of a key, for the metrics. */
     reconciled?: (controller: string, result: Reconciled) => void;
   }) {
     this.#reconciled = parts.reconciled ?? (() => {});
@@ -92,7 +92,7 @@ export class ControlLoop {
     this.#buggify = parts.decider.buggify ?? neverBuggify;
   }
 
-  /** Resolves when the cache holds the store's state, as it was at one revision. Throws when the store cannot be read or holds what is not understood. */
+  /** Resolves when the cache holds the store's state at one revision. Throws when the store cannot be read, or has records of an unknown form. */
   async start(): Promise<void> {
     const { cache } = this.#decider;
     await this.#loadFirst();
@@ -110,18 +110,18 @@ export class ControlLoop {
     await this.#caughtUp.promise;
   }
 
-  /** Controllers look at everything, and work from now on; each of their Plans rests on `fence`. */
+  /** Starts the controllers with a full pass; `fence` is a condition of each of their Plans. */
   lead(fence: Fence): void {
     if (this.#stopped.signal.aborted) return;
     const { cache, policy } = this.#decider;
     this.#fence = fence;
-    // While nobody led nobody may have been heard: hosts are given their full time again.
+    // Without a leader, heartbeats may have been lost: the silence of every host counts from now.
     cache.silence.forgiveAll();
     for (const station of this.#stations) station.line = station.controller.dueLine?.(cache, policy);
     this.#fullPass();
   }
 
-  /** Controllers rest; what they have asked for may still be committed, if this control plane led until then. */
+  /** Pauses the controllers. Plans that they have submitted may still be committed, if this control plane led until then. */
   stepDown(): void {
     this.#fence = undefined;
     this.#passTimer?.cancel();
@@ -142,7 +142,7 @@ export class ControlLoop {
     await this.#watching;
   }
 
-  /** What is compacted while it is read is read anew; what fails otherwise is for who starts this to see. */
+  /** Reads the store again when it was compacted during the read. Other errors are thrown to the caller. */
   async #loadFirst(): Promise<void> {
     const { signal } = this.#stopped;
     for (let attempt = 0; !signal.aborted; attempt++) {
@@ -198,7 +198,7 @@ export class ControlLoop {
     }
   }
 
-  /** The cache has all that was in the store when it was found again. */
+  /** Called when the cache holds everything that was in the store when its connection was restored. */
   #lookIfCaughtUp(): void {
     const { cache } = this.#decider;
     if (cache.revision < this.#target || this.#stopped.signal.aborted) return;
@@ -209,7 +209,7 @@ export class ControlLoop {
     if (this.#wanted()) this.#planTurn();
   }
 
-  /** A portion at a time, so that a fleet of hundreds of thousands stops nobody. */
+  /** In portions: a pass over hundreds of thousands of keys must not delay requests. */
   #fullPass(tasks = this.#allTasks(), startedAtMs = this.#clock.monotonicMs()): void {
     let ended = false;
     for (let count = 0; count < tasksPerTurnMax && !ended; count++) {
@@ -232,11 +232,11 @@ export class ControlLoop {
     if (!this.#fence) return;
     const committing = station.committing.get(key);
     if (committing) {
-      // A refused Plan wakes its own key when it is forgotten: it must wait its turn, not spin until the cache has caught up.
+      // A refused Plan wakes its own key when the cache forgets it: the key waits for its turn, or it would spin until the cache has caught up.
       committing.wokenMeanwhile = true;
       return;
     }
-    // What was refused waits for its next try, whatever wakes it: mostly that is what came of the refusal itself.
+    // A refused key waits for its next attempt, whatever wakes it: mostly the wake-up is an effect of the refusal.
     if (station.attempts.has(key) && station.timers.has(key)) return;
     if (station.line) station.line.add(key);
     else this.#due.set(`${station.controller.name} ${key}`, { station, key });
@@ -259,13 +259,13 @@ export class ControlLoop {
     if (!this.#fence || this.#target > 0) return;
     for (let count = 0, before = -1; count > before && count < tasksPerTurnMax; ) {
       before = count;
-      count = this.#workOff(count); // what came of one line may wake another
+      count = this.#workOff(count); // the results of one queue may wake keys of another
     }
     this.#turnPlanned = this.#wanted();
     if (this.#turnPlanned) this.#clock.setTimer(0, () => this.#turn());
   }
 
-  /** Answers how many tasks the turn has had then. */
+  /** Returns the number of tasks done in this turn, `count` included. */
   #workOff(countBefore: number): number {
     let count = countBefore;
     for (const [id, { station, key }] of this.#due) {
@@ -300,7 +300,7 @@ export class ControlLoop {
       const committing = { wokenMeanwhile: false };
       station.committing.set(key, committing);
       const settle = (ok: boolean): void => {
-        if (station.committing.get(key) !== committing) return; // of an earlier reign
+        if (station.committing.get(key) !== committing) return; // of an earlier term
         station.committing.delete(key);
         if (!ok) return this.#retry(station, key);
         attempts.delete(key);
@@ -348,7 +348,7 @@ export class ControlLoop {
   }
 }
 
-/** What this process has written itself comes round again, and is not read again. */
+/** Events of this process's own commits are not decoded again. */
 function newsOf(batch: readonly WatchEvent[], cache: Cache): StoredEvent[] {
   const news: StoredEvent[] = [];
   let own = 0;

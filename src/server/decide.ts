@@ -1,4 +1,4 @@
-// An operation from start to end: decide on the live cache, commit, and decide anew when someone else was first.
+// An operation from start to end: decide on the live cache, commit, and decide again after a conflict.
 
 import { backoffMs } from '../base/backoff.ts';
 import type { Buggify } from '../base/buggify.ts';
@@ -20,17 +20,17 @@ export interface Decider {
   readonly prng: Prng;
   readonly policy: Policy;
   readonly buggify?: Buggify;
-  /** In whose line it waits for the store; default: in that of what belongs to no project. */
+  /** The project in whose line the request waits for the store; default: the line of what belongs to no project. */
   readonly project?: string;
-  /** Of the request that is decided: what it creates is part of that trace. */
+  /** The trace of the request: resources that it creates are part of it. */
   readonly traceParent?: string | undefined;
-  /** On which it came, with others behind it that need not be read yet. */
+  /** The connection of the request, with pipelined requests that need not be read yet. */
   readonly from?: Pipelined | undefined;
-  /** Names who asked for the decision that was made last, for the audit log. */
+  /** The author of the last decision, for the audit log. */
   readonly author?: () => PlanAuthor | undefined;
 }
 
-/** The same, for what is written on behalf of a project: the writers of a project wait in line among themselves. */
+/** The same decider for writes on behalf of a project: these wait in the line of the project. */
 export function forProject(project: string, decider: Decider): Decider {
   return { ...decider, project };
 }
@@ -56,7 +56,7 @@ export function contextOf({
 const triesMax = 10;
 const retryDelay = { delayMsMin: 4, delayMsMax: 200 };
 
-/** `attempt`, from 0 on: a decision that rests on much may rest on less when others were in its way. */
+/** `attempt` counts from 0: after a conflict, a decision with many conditions may choose to depend on less. */
 type Decide<D> = (snapshot: Snapshot, ctx: Context, attempt: number) => D;
 
 export interface Decided<D> {
@@ -64,7 +64,10 @@ export interface Decided<D> {
   readonly revision: number;
 }
 
-/** The decision whose Plan is now durable, and at which revision. Throws what `decide` throws, once what was under way is durable or gone, and `Unavailable` after too many conflicts. */
+/**
+ * Returns the decision whose Plan is durable now, and its revision. Throws what `decide` throws, once all Plans that were under way have an
+ * outcome, and `Unavailable` after too many conflicts.
+ */
 export async function decideAndCommit<D extends { readonly plan: Plan }>(
   decider: Decider,
   decide: Decide<D>,
@@ -81,19 +84,19 @@ export async function decideAndCommit<D extends { readonly plan: Plan }>(
     try {
       decision = decide(decider.cache, contextOf(decider), attempt);
     } catch (error) {
-      // It may be for what is not durable yet, and never will be. Once: what comes later is none of it.
+      // The refusal may be due to a Plan that is not durable yet and may fail. Wait once: later Plans are not the reason.
       if (!(error instanceof ApiError) || waited || !(await decider.committer.fates())) throw error;
       waited = true;
       continue;
     }
-    const outcome = await decider.committer.submit(decision.plan, decider.author?.()); // at once: what it was decided on is still so
+    const outcome = await decider.committer.submit(decision.plan, decider.author?.()); // without waiting: the decision's snapshot is still current
     if (outcome.ok) return { decision, revision: outcome.revision };
     attempt += 1;
   }
   throw new ApiError('Unavailable', 'others kept changing the same resources; try again');
 }
 
-/** The same for many, one after the other and committed together, unless other projects write too: what became of each, or what was thrown. */
+/** Decides many, one after the other, and commits them together unless other projects write too. Returns the outcome of each, or its error. */
 export async function decideAllAndCommit<D extends { readonly plan: Plan }>(
   decider: Decider,
   all: readonly Decide<D>[],
@@ -137,7 +140,7 @@ async function decideTogether<D extends { readonly plan: Plan }>(
           author,
         );
       } catch (error) {
-        // For what is not durable yet: it is decided anew when that is.
+        // The refusal may be due to a Plan that is not durable yet: decide again when that Plan has an outcome.
         if (error instanceof ApiError && committer.isBusy) refused.add(i);
         else results[i] = { error };
         close();
@@ -145,7 +148,7 @@ async function decideTogether<D extends { readonly plan: Plan }>(
     }
     close();
   });
-  // Others were in the way of the rest, or may have been.
+  // The rest had conflicts, or may have had.
   const again = (decide: Decide<D>, i: number) =>
     decideAndCommit(decider, decide, refused.has(i) ? 0 : 1).catch((error: unknown) => ({ error }));
   return Promise.all(all.map(async (decide, i) => results[i] ?? again(decide, i)));

@@ -1,5 +1,5 @@
-// Hearing: whether this process can have heard everybody who spoke. One that stood still has not, and one that never comes to rest has not read all that
-// came: who never waits for input has some before it. The cache is told, and counts silence in the first case not at all, in the other in part.
+// Hearing: whether this process can have read all heartbeats that were sent. A process that was stopped has not; a process that is never
+// idle has unread input. The cache does not count silence during a stop, and counts only part of it during overload.
 
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
@@ -8,19 +8,19 @@ import type { Silence } from '../core/state/silence.ts';
 export interface HearingParts {
   readonly silence: Pick<Silence, 'noteAwake' | 'excuse'>;
   readonly clock: Clock;
-  /** How long this process has only waited since its start, in milliseconds. */
+  /** How long the process has been idle since its start, in milliseconds. */
   readonly idleMs: () => number;
   readonly offlineAfterMs: number;
   readonly log: Logger;
 }
 
-/** In the time that a host may be silent. What begins and ends between two looks is not seen. */
+/** Checks within the time that a host may be silent. A stop that begins and ends between two checks is not seen. */
 const looksPerSilence = 6;
-/** Of the time between two looks. Who has more to do than it can has none. */
+/** A process that is idle for a smaller share of the time between two checks is overloaded. */
 const idleShareMin = 0.01;
-/** Of silence while there was no rest. A third counts, or whoever keeps this process busy would keep the dead among the living. */
+/** Share of silence that does not count during overload. A third counts: constant load must not keep lost hosts alive for ever. */
 const excusedShare = 2 / 3;
-/** From then on it is more than a moment's work, and worth a word. */
+/** An overload is logged after this many checks. */
 const overloadedLooks = 2;
 
 export class Hearing {
@@ -36,7 +36,7 @@ export class Hearing {
     this.#everyMs = parts.offlineAfterMs / looksPerSilence;
   }
 
-  /** So much comes that it has had no rest for a while. */
+  /** Since when the process has not been idle. */
   get overloaded(): boolean {
     return this.#busyLooks >= overloadedLooks;
   }
@@ -56,7 +56,7 @@ export class Hearing {
     const stoodStill = passedMs > this.#stallMsMin;
     const busy = idleMs() - this.#idleMsThen < idleShareMin * passedMs;
     this.#noteLook();
-    if (stoodStill) return; // that is taken off whole, and says nothing of how much comes
+    if (stoodStill) return; // a stop is subtracted in full, and says nothing about the load
     if (busy) silence.excuse(sinceMs, excusedShare);
     else if (this.overloaded) log.info('keeps up with what comes again');
     this.#busyLooks = busy ? this.#busyLooks + 1 : 0;

@@ -1,5 +1,5 @@
-// Keeps this control plane's claim to lead: takes over when nobody leads, renews while it does, steps down by its own clock when it
-// cannot. It only ever asks for Plans; whether they hold is for the store to say.
+// Leadership of this control plane: takes over when there is no leader, renews the lease while it leads, and steps down by its own clock when
+// the lease cannot be renewed. It only submits Plans; the store decides whether their conditions hold.
 
 import type { Clock, Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
@@ -11,18 +11,18 @@ import { contextOf, type Decider } from './decide.ts';
 export interface LeadershipParts {
   readonly decider: Decider;
   readonly log: Logger;
-  /** Who this is, the same after a restart; two that run at once have two names. */
+  /** Name of this control plane: the same after a restart, and different from that of any other that runs. */
   readonly holder: string;
   readonly leaseMs: number;
-  /** Nobody else can have the store open: there is nothing to wait for, and nobody to tell. */
+  /** No other process can have the store open: there is no lease to wait for or to hand over. */
   readonly alone: boolean;
-  /** Whether the cache follows the store now: who does not hear others must not count their silence. */
+  /** Whether the cache follows the store now: without news, the silence of others must not count. */
   readonly follows: () => boolean;
   onLead(fence: Fence): void;
   onStepDown(): void;
 }
 
-/** What a leader's Plans rest on: the record of its term. */
+/** The condition of the leader's Plans: the record of its term is unchanged. */
 export interface Fence {
   readonly key: string;
   readonly ifRevision: number;
@@ -31,11 +31,11 @@ export interface Fence {
 interface Reign {
   readonly term: number;
   readonly fence: Fence;
-  /** When the lease was last renewed, before it was asked for. */
+  /** When the request for the last renewal was sent. */
   renewedAtMs: number;
 }
 
-/** What whoever asks a control plane that is not ready is told. */
+/** The reason that a control plane gives while it is not ready. */
 export const notFollowed = 'the store is not followed now';
 
 export class Leadership {
@@ -43,10 +43,10 @@ export class Leadership {
   readonly #clock: Clock;
   #reign: Reign | undefined;
   #lastTerm: number | undefined;
-  /** When this process last heard that someone leads, or could not have heard it. */
+  /** When this process last saw a sign of a leader, or could not have seen one. */
   #heardAtMs: number;
   #heardRevision = 0;
-  /** Its lease could not be renewed, and nothing has been heard since. */
+  /** The lease could not be renewed, and no event has arrived since. */
   #unheard = false;
   #timer: Timer | undefined;
   #working: Promise<void> | undefined;
@@ -64,7 +64,7 @@ export class Leadership {
     });
   }
 
-  /** A Plan of its own that was forgotten is no news. */
+  /** The cache forgetting a Plan of this process is no sign of a leader. */
   #noteHeard(): void {
     const { cache } = this.#parts.decider;
     const { leader, leaderLease } = keys;
@@ -83,8 +83,8 @@ export class Leadership {
   }
 
   /**
-   * Why nothing can be written to the store, or no news of it come here; undefined: neither is so. Whoever leads renews its lease, and all see it,
-   * for a silent store says nothing, not even no. Who is alone has no lease to renew, and does so only to see whether the store is itself again.
+   * Why the store cannot be written to, or why its events do not arrive; undefined: both work. The renewals of the leader show that the store
+   * works, because a store that hangs gives no error. A single control plane renews only to find out whether the store works again.
    */
   get trouble(): string | undefined {
     const { alone, leaseMs, decider } = this.#parts;
@@ -99,7 +99,7 @@ export class Leadership {
     this.#look();
   }
 
-  /** Lets go, so that another takes over at once. */
+  /** Ends the term, so that another control plane takes over at once. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#timer?.cancel();
@@ -133,7 +133,7 @@ export class Leadership {
     this.#timer = this.#clock.setTimer(leaseMs / looks, () => this.#look(), { background: true });
   }
 
-  /** Another leads, or may lead by now. */
+  /** Another control plane leads, or may lead by now. */
   #checkReign(): void {
     const reign = this.#reign;
     if (!reign) return;
@@ -159,7 +159,7 @@ export class Leadership {
     if (!follows() || whyClosed(decider.cache) !== undefined) return false;
     const leader = decider.cache.committed('leader', keys.leader);
     if (alone || !leader || leader.value.holder === '') return true;
-    // Its own term, or that of its former life; a second process of the same name is not to be chased.
+    // The term of this process, or of the one before its restart. A second process of the same name must not be fought over the lease.
     if (leader.value.holder === holder && leader.value.term === (this.#lastTerm ?? leader.value.term)) return true;
     return this.#sinceMs(this.#heardAtMs) > leaseMs;
   }
@@ -169,7 +169,7 @@ export class Leadership {
     const askedAtMs = this.#clock.monotonicMs();
     const { plan, term } = takeLeadership(decider.cache, holder, contextOf(decider));
     const outcome = await decider.committer.submit(plan);
-    if (!outcome.ok || this.#stopped) return; // another was first
+    if (!outcome.ok || this.#stopped) return; // another control plane was first
     const fence = { key: keys.leader, ifRevision: outcome.revision };
     this.#lastTerm = term;
     this.#reign = { term, fence, renewedAtMs: askedAtMs };
@@ -201,11 +201,11 @@ export class Leadership {
   }
 }
 
-/** How often the lease is looked at: a quarter more than its length is the longest that nobody leads, and what the store needs. */
+/** Checks of the lease per lease length: the longest time without a leader is a lease and a quarter, plus the store's latency. */
 const looksPerLease = 8;
-/** Longer than the longest that nobody leads: half a lease for the next to be seen. */
+/** In leases. Longer than the longest time without a leader, with half a lease until the next leader is seen. */
 const deafShare = 1.5;
-/** Renewed when a third of it is gone, so that two renewals may fail. */
+/** The lease is renewed after a third of its length, so that two renewals may fail. */
 const renewalShare = 1 / 3;
-/** The leader counts from when it asked, others from when they heard: it stops before they begin. */
+/** The leader counts from its request, the others from the event: the leader stops before another begins. */
 const ownShare = 0.8;

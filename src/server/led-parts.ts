@@ -1,4 +1,4 @@
-// What only the leader does, towards other systems. A new part is a line here; one that is not configured is not made.
+// The parts towards other systems that run on the leader only. A new part is a line here; a part that is not configured is not created.
 
 import type { Logger } from '../base/log.ts';
 import type { WebFetch } from '../base/fetch-json.ts';
@@ -18,9 +18,9 @@ import type { SparesParts } from './spares/spare-task.ts';
 import { BootTraces } from './tracing/boot-traces.ts';
 
 export interface LedPart extends OutsidePart {
-  /** This process leads from now on, as long as `fence` holds. */
+  /** Called when this process begins to lead; it leads as long as `fence` holds. */
   lead(fence: Fence): void;
-  /** To be called before another process may lead. */
+  /** Called before another process may lead. */
   stepDown(): void;
   stop(): Promise<void>;
 }

@@ -1,17 +1,17 @@
-// The last answers about the whole fleet, shared by all who ask. It takes long to make one for thousands of hosts, and each open dashboard
-// asks for it.
+// Recent answers about the whole fleet, shared by all callers: an answer about thousands of hosts takes long to compute, and each open
+// dashboard asks for it.
 
 import type { Clock } from '../base/clock.ts';
 
 interface Made<T> {
   readonly atMs: number;
   readonly answer: Promise<T>;
-  /** Infinite while it is being made: it is shared then, whatever changes. */
+  /** Infinite while the answer is being computed: it is shared then, whatever changes. */
   tookMs: number;
   outdated: boolean;
 }
 
-/** At most 2 % of the time goes into answers that are made again because something changed. */
+/** At most 2 % of the time is spent on answers that are computed again because something changed. */
 const shareOfTime = 0.02;
 const questionsMax = 16;
 
@@ -25,12 +25,12 @@ export class RecentAnswers<Question, T> {
     this.#make = make;
   }
 
-  /** What the answers are about has changed: they are made again as soon as that does not take too much of the time. */
+  /** The subject of the answers has changed: they are computed again as soon as the time budget allows. */
   outdate(): void {
     for (const made of this.#last.values()) made.outdated = true;
   }
 
-  /** As of no more than `maxAgeMs` ago; one that is being made counts from its beginning. */
+  /** An answer that is at most `maxAgeMs` old; the age of one that is being computed counts from its start. */
   of(question: Question, maxAgeMs: number): Promise<T> {
     const nowMs = this.#clock.monotonicMs();
     const last = this.#last.get(question);

@@ -88,18 +88,18 @@ import { RunJanitor } from './runs/run-janitor.ts';
 
 export interface ServerParts extends LedSettings {
   readonly store: Store;
-  /** `store` is the one of this; absent: nothing is encrypted. */
+  /** `store` must be the sealed one; absent: nothing is encrypted. */
   readonly sealing?: ServerSealing;
   readonly clock: Clock;
-  /** How long this process has only waited since its start, in milliseconds. */
+  /** How long the process has been idle since its start, in milliseconds. */
   readonly idleMs: () => number;
   readonly prng: Prng;
   readonly log: Logger;
   readonly policy: Policy;
   readonly links: HostLinks;
-  /** What this process has done, for the metrics; default: counted here only. */
+  /** Counts the work of this process, for the metrics; default: a counter of its own. */
   readonly activity?: Activity;
-  /** Metrics also under the names of the orchestrator before. */
+  /** Metrics also under the names that Orchard has. */
   readonly sourceMetricNames?: boolean;
   /** Metrics of each guest. */
   readonly guestMetrics?: boolean;
@@ -130,7 +130,7 @@ export interface ServerParts extends LedSettings {
   readonly secrets: OpeningSecrets;
   /** A store of an earlier form is marked by `open`, not at the start. */
   readonly marksLater?: boolean;
-  /** Where who did what is written down; absent: nowhere. */
+  /** The audit log; absent: there is none. */
   readonly audit?: AuditSettings;
   /** Points at which the simulator injects unusual behaviour. Default: none. */
   readonly buggify?: Buggify;
@@ -141,10 +141,10 @@ export interface Server {
   readonly decider: Decider;
   readonly cluster: Cluster;
   readonly audit?: Audit;
-  /** Whether it may write: false until `open`, on a store that is to be marked. */
+  /** Whether this server may write: false until `open` has marked the store. */
   readonly opened: boolean;
   /**
-   * Marks the store: servers that do not know the form of this one's records write nothing from then on. Throws as the start does.
+   * Marks the store: servers that do not know this server's form of records write nothing from then on. Throws as the start does.
    */
   open(): Promise<void>;
   ready(): boolean;
@@ -172,7 +172,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   };
   const begin = async () => {
     const opened = parts.marksLater !== true || !isToBeMarked(cache);
-    // What `open` decides then is the same, but for a commit: the mark.
+    // `open` then makes the same decision, and commits the mark.
     const cluster = opened ? await open() : openCluster(cache, secrets, contextOf(decider)).cluster;
     const { tokenSecret: secret } = cluster;
     const audit = parts.audit && (await openAudit(parts.audit, { decider, store, clock, log, name, secret }));
@@ -205,7 +205,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   });
   leadership.start();
   const whyNotReady = (): string | undefined =>
-    // whyClosed comes first: in a closed store no lease is renewed, which would otherwise be reported as the reason.
+    // whyClosed comes first: in a closed store no lease is renewed, and that would be reported as the reason otherwise.
     whyClosed(cache) ?? (loop.ready ? leadership.trouble : notFollowed);
   const ready = (): boolean => whyNotReady() === undefined;
   if (begun.opened) tellOfClosing(cache, log);
@@ -227,7 +227,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const upkeep = parts.sealing && new SealingUpkeep({ ...parts.sealing, decider, leads, clock, log });
   upkeep?.start();
   const usages = new GuestUsages();
-  // As for hosts: one that was not heard of for this long is not known to run anything.
+  // As for hosts: a server that was silent for this long is not known to run.
   const freshSinceMs = (): number => clock.monotonicMs() - parts.policy.offlineAfterMs;
   const metrics = createMetrics({
     guests: { snapshot: cache, usages, freshSinceMs },
@@ -384,7 +384,7 @@ function imageRoutes({
   return [...imageContentRoutes({ decider, content }), imageFromInstanceRoute({ decider, links, content })];
 }
 
-/** Servers of an earlier version may write to it now. */
+/** Servers of an earlier version may write to the store now. */
 function isToBeMarked(cache: Cache): boolean {
   const known = cache.committed('cluster', keys.cluster)?.value;
   return known !== undefined && !isMarked(known);

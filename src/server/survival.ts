@@ -1,4 +1,4 @@
-// Whether the fleet survives the loss of one host, for the metrics: computed in slices when it is asked for, and kept for a while.
+// Whether the fleet survives the loss of one host, for the metrics: computed in slices on demand, and kept for a while.
 
 import type { Survival } from '../api/plans/host-plan.ts';
 import type { Clock } from '../base/clock.ts';

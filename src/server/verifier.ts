@@ -1,5 +1,5 @@
-// The consistency check as it goes on: looks through the whole fleet now and then, remembers since when each fault has been there, and repairs what
-// it is told to. Repairs are Plans like all others, told in the log; it never repairs by itself.
+// The periodic consistency check: it checks the whole fleet, remembers since when each fault exists, and repairs on request. Repairs are Plans
+// like all others, and are logged; it never repairs by itself.
 
 import type { Clock, Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
@@ -13,9 +13,9 @@ import { isReady } from '../core/state/conditions.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { inSlices } from './in-slices.ts';
 
-/** Each look costs a few microseconds a record. */
+/** Between two checks. A check costs a few microseconds per record. */
 const lookEveryMs = 30_000;
-/** Nothing waits for its end: it stands before a request for as short as a commit takes. */
+/** Length of a slice: nothing waits for the end of a check, and a request is delayed for no longer than a commit takes. */
 const lookSliceMs = 2;
 
 /** Commits a repair on behalf of the caller that asked for it. */
@@ -28,7 +28,7 @@ export class Verifier {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #startedMs: number;
-  /** By a fault's key: since when it has been seen in every look. */
+  /** By the key of a fault: since when every check has found it. */
   #sinceMs = new Map<string, number>();
   #findings: readonly Finding[] = [];
   #timer: Timer | undefined;
@@ -50,12 +50,12 @@ export class Verifier {
     this.#timer?.cancel();
   }
 
-  /** Of the last look. */
+  /** Result of the last check. */
   get findings(): readonly Finding[] {
     return this.#findings;
   }
 
-  /** Looks now; with `apply` repairs, and looks again. */
+  /** Checks now; with `apply` repairs, and checks again. */
   async report(
     { apply, removeUnknown, olderThanMs }: VerifyRequest,
     commit: CommitRepair = (decide) => decideAndCommit(this.#decider, decide),
@@ -97,7 +97,7 @@ export class Verifier {
     return faults;
   }
 
-  /** There may be as many faults as instances: what is made of each is a step like the search for it. */
+  /** There may be as many faults as instances: handling each is a step of its own, like the search. */
   *#looking(): Generator<void, Look> {
     const look: Look = { faults: [], findings: [], sinceMs: new Map() };
     for (const fault of verify(this.#decider.cache)) {

@@ -1,5 +1,5 @@
-// What is asked of every request before its route is: that its headers say one thing, and that its sender keeps to the limits. Nothing of
-// its body has been read.
+// Checks of every request before its route is found: the headers are unambiguous, and the sender is within its limits. The body has not been
+// read yet.
 
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../api/errors.ts';
@@ -13,7 +13,7 @@ interface ArrivalParts {
   readonly connections: Connections;
 }
 
-/** Why it is refused, and after how long it is answered. */
+/** The refusal, and the delay before it is sent. */
 export interface Arrived {
   readonly fault: ApiError | undefined;
   readonly delayMs: number;
@@ -39,7 +39,7 @@ export function arrive(
   return { fault, delayMs: 'delayMs' in admission ? admission.delayMs : 0 };
 }
 
-/** Whose requests are counted together with those of `principal`. */
+/** The key under which the requests of `principal` are counted. */
 export function limitedAs(principal: Principal): Limited | 'unlimited' {
   switch (principal.kind) {
     case 'token':
@@ -53,7 +53,7 @@ export function limitedAs(principal: Principal): Limited | 'unlimited' {
   }
 }
 
-/** The first request with a token on a connection: it counts as its principal's from now on. */
+/** After the first request with a token, the connection counts as its principal's. */
 function holdConnection(
   socket: IncomingMessage['socket'],
   from: Limited | 'unlimited',
@@ -90,7 +90,7 @@ function wrongHeaders({ headers, httpVersion, rawHeaders }: IncomingMessage): Ap
 
 const noHost = new ApiError('InvalidRequest', 'the header Host is missing; HTTP/1.1 needs one');
 
-/** Addresses are written to logs and histories, so a token in one is not read; but its sender should learn why. */
+/** URLs are kept in logs and histories, so a token in a URL is not accepted; the sender should learn why. */
 function tokenInQuery(url: string): ApiError | undefined {
   if (!/[?&](?:access_|api_)?(?:token|key)=/i.test(url)) return undefined;
   return new ApiError(

@@ -1,5 +1,5 @@
-// Who was told something by one control plane finds it at every other: a request may say which revision it must know of at least, and
-// waits here until that has come round.
+// Read-your-writes across control planes: a request may name a revision that the answer must include at least, and waits here until this
+// control plane has it.
 
 import { type Clock } from '../../base/clock.ts';
 import { ApiError } from '../../api/errors.ts';
@@ -9,7 +9,7 @@ import type { Store } from '../../store/store.ts';
 import { newestRevision } from './newest-revision.ts';
 import type { Route } from './route.ts';
 
-/** News takes milliseconds from one control plane to another. */
+/** A commit reaches the other control planes within milliseconds. */
 const waitMsMax = 5_000;
 
 export function asFreshAsAsked(

@@ -1,5 +1,5 @@
-// What every way in does with a request before its route and with a failure after it: parse, allow, translate. HTTP and the
-// simulator's false network share it; it knows no HTTP library.
+// Before and after a route, for every kind of request: parses it, checks access, and translates errors. HTTP and the simulator's network share
+// it; it knows no HTTP library.
 
 import { describeError } from '../../base/log.ts';
 import { ApiError } from '../../api/errors.ts';
@@ -13,8 +13,8 @@ import { type Answer, badPath, findRoute, Query, type Route, type RouteRequest }
 export const bodyBytesMax = 1 << 20;
 
 /**
- * Who asks, if this route is open to them at all; `host` is the one that the path names. What a handler is asked about each object
- * comes later. Throws `Unauthenticated` or `Forbidden`.
+ * The caller, if the route is open to the caller at all; `host` is the one that the path names. Handlers check rights on each object
+ * later. Throws `Unauthenticated` or `Forbidden`.
  */
 export function admit(
   { access }: Pick<Route, 'access'>,
@@ -37,7 +37,7 @@ export function admit(
   throw new ApiError('Forbidden', `${describePrincipal(principal)} does not permit "${verbs[0]}" on ${resource}`);
 }
 
-/** A request that comes over no connection of HTTP. */
+/** A request without an HTTP connection. */
 export interface RouteCall extends Pick<RouteRequest, 'headers' | 'signal'> {
   readonly method: string;
   readonly path: string;
@@ -49,7 +49,7 @@ export interface RouteCall extends Pick<RouteRequest, 'headers' | 'signal'> {
   readonly caller: Omit<Caller, 'principal'>;
 }
 
-/** Finds its route and asks whether it is open to the caller, as for any request. */
+/** Finds the route and checks that it is open to the caller, as for any request. */
 export async function callRoute(
   { method, path, query, body, principal, caller, headers, signal }: RouteCall,
   { routes, snapshot }: { readonly routes: readonly Route[]; readonly snapshot: Snapshot },
@@ -65,7 +65,7 @@ export async function callRoute(
   });
 }
 
-/** Anything thrown, as one of our codes. What we did not foresee is `Internal`, and its text stays in the log. */
+/** Translates anything thrown into an `ApiError`. An unexpected error is `Internal`, and its text stays in the log. */
 export function toApiError(error: unknown, bytesMax = bodyBytesMax): ApiError {
   if (error instanceof ApiError) return error;
   const status = typeof error === 'object' && error !== null && 'statusCode' in error ? error.statusCode : undefined;

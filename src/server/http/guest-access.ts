@@ -1,5 +1,5 @@
-// The ways into guests: finds out who asks, which host has the guest, and has its agent open the way. From then on bytes pass through
-// unread, both ways.
+// Guest access: identifies the caller, finds the host of the guest, and has its agent open the connection. From then on bytes pass through
+// unread in both directions.
 
 import type { Duplex } from 'node:stream';
 import { accessSubprotocol } from '../../api/access-protocol.ts';
@@ -27,17 +27,17 @@ export interface AccessRequest {
   /** Path and query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** Whose credentials it has, if any. */
+  /** The principal of its credentials, if it has any. */
   readonly principal: Principal | undefined;
   readonly requestId: string;
   readonly address: string;
-  /** Why the credentials that it has do not count. */
+  /** Why its credentials are not valid. */
   readonly refusal?: ApiError;
   readonly signal: AbortSignal;
 }
 
 export interface GuestAccess {
-  /** Whether the path is of a way into a guest. */
+  /** Whether the path leads into a guest. */
   knows(path: string): boolean;
   /** The connection on which the host answers the client's handshake. Throws `ApiError`. */
   open(request: AccessRequest): Promise<Duplex>;
@@ -46,21 +46,21 @@ export interface GuestAccess {
 
 const pathPattern = /^\/v1\/instances\/([a-z0-9_-]{1,63})\/(console|exec|vnc|ports\/\d{1,5})(?:\?|$)/;
 const ticketPrefix = 'berth.ticket.';
-/** Long enough for a page to load, too short to be found in anything that was kept. */
+/** Long enough for a page to load; too short to be valid when it is found in a log or a history. */
 const ticketLifeMs = 60_000;
 
 export function guestAccess(parts: {
   readonly decider: Decider;
   readonly links: HostLinks;
   readonly secret: Uint8Array;
-  /** What is ended when rights change; absent: nothing. */
+  /** Ends connections when rights change; absent: nothing is ended. */
   readonly live?: LiveSessions;
-  /** Where each way in is written down before it opens. */
+  /** The audit log, which records each access before it opens. */
   readonly audit?: AuditParts | undefined;
 }): GuestAccess {
   const { decider, links, secret, live, audit } = parts;
 
-  /** Throws `Unauthenticated` when the token that it was made with is not valid any more. */
+  /** Throws `Unauthenticated` when the token that the ticket was made with is no longer valid. */
   const standing = (ticket: AccessTicket): AccessTicket => {
     const { cache, clock } = decider;
     const fault = whyNotStanding(ticket.by, { cache, nowMs: clock.nowMs() });
@@ -70,11 +70,11 @@ export function guestAccess(parts: {
       throw new ApiError('Unauthenticated', 'the admin token that made this ticket was replaced');
     return ticket;
   };
-  /** The ticket of who bears one; undefined: a token is as good. Before anything is looked for: nobody else learns what there is. */
+  /** The caller's ticket; undefined: a token is enough. Checked before any lookup, so that others learn nothing about what exists. */
   const ticketOf = (request: AccessRequest): AccessTicket | undefined => {
     const sealed = protocolsOf(request).find((protocol) => protocol.startsWith(ticketPrefix));
     if (sealed !== undefined) return standing(openTicket(secret, sealed.slice(ticketPrefix.length)));
-    // A browser sends what it knows of us to whoever has it ask: only a ticket shows that its user meant it.
+    // A browser sends its cookies for any page that makes it connect: only a ticket shows that the user meant it.
     if (request.headers['origin'] !== undefined)
       throw new ApiError('Forbidden', 'a browser needs a ticket: POST /v1/instances/{name}/tickets');
     if (request.principal === undefined)
@@ -139,7 +139,7 @@ export function guestAccess(parts: {
   };
 }
 
-/** `open`, once that it is tried is on the disk. */
+/** Calls `open` once the audit log has the attempt on the disk. */
 async function loggedFirst(
   audit: AuditParts | undefined,
   { principal, requestId, address }: Pick<Caller, 'principal' | 'requestId' | 'address'>,
@@ -157,7 +157,7 @@ async function loggedFirst(
   }
 }
 
-/** What is opened is closed when it would not be allowed any more, also while it is opened. */
+/** Closes a connection when it would no longer be allowed, also while it is being opened. */
 async function openLive(
   live: LiveSessions | undefined,
   session: Omit<LiveSession, 'end'>,
@@ -184,7 +184,7 @@ async function openLive(
   }
 }
 
-/** What the query of a way may hold: `console`, `ports/80`. The host reads the values. */
+/** The parameters that the query for `console`, `ports/80`, ... may have. The host reads the values. */
 function queryNames(way: string): string[] {
   const kind = way.split('/', 1)[0];
   const [, route] = Object.entries(waysIn).find(([name]) => name === kind) ?? [];

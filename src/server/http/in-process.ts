@@ -1,5 +1,5 @@
-// Calls the routes of this server without a connection, on behalf of a caller: for faces that translate to the API. Access is checked as
-// for any request, and the audit log says by which face it came.
+// Calls the routes of this server without a connection, on behalf of a caller: for protocols that translate to the API. Access is checked as
+// for any request, and the audit log names the protocol.
 
 import type { FetchInit, FetchLike, FetchResponse } from '../../api/client/user-client.ts';
 import { describeError, type Logger } from '../../base/log.ts';
@@ -11,7 +11,7 @@ import { type Answer, oncePiece, type Route } from './route.ts';
 
 interface InProcessParts {
   readonly routes: readonly Route[];
-  /** By which rights are decided. */
+  /** The state by which rights are decided. */
   readonly snapshot: Snapshot;
   readonly log: Logger;
 }

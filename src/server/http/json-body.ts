@@ -1,4 +1,4 @@
-// A JSON body, read strictly: what two readers could understand differently is refused. Keys given twice (RFC 8259 leaves open
+// Parses a JSON body strictly, and refuses what two parsers could understand differently: keys given twice (RFC 8259 leaves open
 // which one counts), keys that could reach a prototype, nesting without end, and halves of characters, which no UTF-8 can carry on.
 
 import { isRecord } from '../../base/is-record.ts';
@@ -17,7 +17,7 @@ export function parseJsonBody(text: string): unknown {
   } catch (cause) {
     throw new ApiError('InvalidRequest', 'the body is not JSON', { field: 'body', cause });
   }
-  // A key that was given twice stands in the text twice, and in the value once.
+  // A key that was given twice is in the text twice, and in the value once.
   if (keysIn(value, 0) !== colonsIn(text)) assertStrict(text);
   if (surrogateEscape.test(text)) assertWellFormed(value, '');
   return value;
@@ -43,7 +43,7 @@ function assertWellFormed(value: unknown, field: string): void {
     }
 }
 
-/** How many keys the value has, in all. Throws `InvalidRequest` for one that is refused, and for what is nested too deep. */
+/** Number of keys of the value, nested ones included. Throws `InvalidRequest` for a refused key, and for too deep nesting. */
 function keysIn(value: unknown, depth: number): number {
   let count = 0;
   if (Array.isArray(value)) {

@@ -1,5 +1,5 @@
-// JSON text put together as bytes, so that what the store holds as JSON is neither read nor written out again. It checks nothing:
-// whoever calls it knows that the pieces make JSON.
+// JSON writer: puts JSON text together as bytes, so that stored JSON is copied without being parsed. It checks nothing: the caller must give it
+// pieces that make JSON.
 
 import { schemaVersion } from '../../core/state/upgrade.ts';
 
@@ -9,7 +9,7 @@ const storedHead = new RegExp(
   'y',
 );
 
-/** Where that head ends at the latest: an id, a name and a project of 128 characters each. */
+/** Maximum length of that head: an id, a name and a project of 128 characters each. */
 const headBytesMax = 512;
 
 export class JsonWriter {
@@ -25,11 +25,11 @@ export class JsonWriter {
     this.#length += this.#bytes.write(text, this.#length);
   }
 
-  /** A resource as the store holds it, as users see it: with the revision that wrote it. False, and nothing written, for an old form. */
+  /** Writes a stored resource as users see it, with the revision that wrote it. Returns false, and writes nothing, for an old form. */
   resource(stored: Uint8Array, revision: number): boolean {
     const digits = String(revision);
     this.#reserve(stored.byteLength + digits.length);
-    // Moved on by what the revision is longer than its 0; then the head is written over what it left in its old place.
+    // The rest moves by the extra length of the revision over its 0; then the head is written again in its place.
     const moved = this.#length + digits.length - 1;
     this.#bytes.set(stored, moved);
     storedHead.lastIndex = 0;
@@ -42,7 +42,7 @@ export class JsonWriter {
     return true;
   }
 
-  /** All that was written; the writer is done then. */
+  /** Returns everything written. Ends the use of the writer. */
   take(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }

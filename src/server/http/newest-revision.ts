@@ -1,4 +1,4 @@
-// Which state the store itself is in, whatever this control plane has heard.
+// The newest revision of the store itself, which the cache of this control plane may not have yet.
 
 import { ApiError } from '../../api/errors.ts';
 import type { Revision, Store } from '../../store/store.ts';

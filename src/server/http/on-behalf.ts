@@ -1,4 +1,4 @@
-// Decisions on behalf of a caller: what they change is asked about on their own snapshot, and they are known as the caller's.
+// Decisions on behalf of a caller: rights are checked on the snapshot of the decision, and the audit log names the caller.
 
 import type { AnyResource } from '../../api/resources/index.ts';
 import { assertMayChange } from '../../core/access/change.ts';
@@ -17,8 +17,8 @@ import { isResource } from './routes/present.ts';
 type Decide<D> = (snapshot: Snapshot, ctx: Context, attempt: number) => D;
 
 /**
- * `decide` has asked what the caller may do, on its snapshot: rights may have changed since the request came. The audit log says what came
- * of it before this resolves or rejects.
+ * `decide` checks the caller's rights on its own snapshot, because these may have changed since the request arrived. The audit log has the
+ * outcome before this resolves or rejects.
  */
 export async function decideFor<D extends { readonly plan: Plan }>(
   decider: Decider,
@@ -47,7 +47,7 @@ export async function decideFor<D extends { readonly plan: Plan }>(
   return decided;
 }
 
-/** The same for many. One that was committed without its line is answered with `AuditUnavailable`. */
+/** The same for many. A decision that was committed without its line in the audit log is answered with `AuditUnavailable`. */
 export async function decideAllFor<D extends { readonly plan: Plan }>(
   decider: Decider,
   { caller }: { readonly caller: Caller },
@@ -81,7 +81,7 @@ export async function decideAllFor<D extends { readonly plan: Plan }>(
   );
 }
 
-/** The same decision, refused when the principal may not change its resource so. Throws `Forbidden`, or `NotFound`. */
+/** Wraps a decision: refused when the principal may not make this change. Throws `Forbidden` or `NotFound`. */
 export function permitted<D extends Decision>(principal: Principal, decide: Decide<D>): Decide<D> {
   if (principal.kind === 'admin') return decide;
   return (snapshot, ctx, attempt) => {

@@ -23,7 +23,7 @@ export function signalOf({ raw }: FastifyReply): AbortSignal {
   return gone.signal;
 }
 
-/** Bypasses the library: its own sending costs as much as the rest of its work on a request. */
+/** Bypasses Fastify: its `send` costs as much as the rest of its work on a request. */
 export function sendJson(
   answer: Extract<Answer, { json: unknown }>,
   request: FastifyRequest,
@@ -42,7 +42,7 @@ export function sendJson(
   unread.sent(request.raw.socket, reply.raw, text.byteLength);
 }
 
-/** When an answer that goes on is over: its connection is closed, or somebody ended it, and why. */
+/** Resolves when a streamed answer is over: its connection was closed, or it was ended, with the reason. */
 export class Over {
   readonly #ended = new AbortController();
   #why: ApiError | undefined;
@@ -85,7 +85,7 @@ export async function sendTold(
   raw.flushHeaders();
   const sink = sinkOf(raw);
   const cut = (): void => {
-    if (raw.socket?.writableNeedDrain) raw.destroy(); // its client does not read, and would be waited for
+    if (raw.socket?.writableNeedDrain) raw.destroy(); // its client does not read: waiting for it could take for ever
   };
   over.signal.addEventListener('abort', cut);
   try {
@@ -119,7 +119,7 @@ export async function sendStream(
   raw.flushHeaders();
   const cut = (): void => {
     if (!over.why) return;
-    if (!('lines' in answer)) return void raw.destroy(); // its end would look like the whole
+    if (!('lines' in answer)) return void raw.destroy(); // a regular end would look like a complete body
     writeFailure(raw, over.why, log);
     raw.end();
   };

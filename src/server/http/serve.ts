@@ -29,11 +29,11 @@ import { upgrade, type UpgradeParts } from './upgrades.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Whose credentials it has; undefined without valid ones. */
+    /** The principal of its credentials; undefined without valid ones. */
     principal: Principal | undefined;
-    /** When it came; 0: nothing is measured. */
+    /** Time of arrival; 0: nothing is measured. */
     startedMs: number;
-    /** Why what it showed does not count. */
+    /** Why its credentials are not valid. */
     refusal: ApiError | undefined;
   }
 }
@@ -42,7 +42,7 @@ export interface HttpParts extends UpgradeParts {
   readonly routes: readonly Route[];
   /** Absent: the Placement API is served elsewhere, or not at all. */
   readonly placement?: PlacementMount | undefined;
-  /** Whether links of agents and connections to guests are taken. Default: yes. */
+  /** Whether links of agents and connections to guests are accepted. Default: yes. */
   readonly upgrades?: boolean;
   /** Every server of the fleet, for clients that know this one: the value of `berth-servers`. */
   readonly servers?: () => string | undefined;
@@ -50,11 +50,11 @@ export interface HttpParts extends UpgradeParts {
   readonly authorities?: () => string | undefined;
   /** How long a request may take to arrive whole. Default: a minute. */
   readonly slowMsMax?: number;
-  /** Who a request is from that showed no credentials. Default: unknown. */
+  /** The caller of a request without credentials. Default: unknown. */
   readonly localCaller?: LocalCaller;
   /** The dashboard; absent: it is not served. */
   readonly web?: { readonly files: WebFiles; readonly newNonce: () => string };
-  /** Called when an answer was written, for the metrics; streams are not told. */
+  /** Called when an answer was written, for the metrics; not for streams. */
   readonly answered?: (answer: AnsweredRequest) => void;
   /** Of `answered`. */
   readonly monotonicMs?: () => number;
@@ -146,7 +146,7 @@ function createApp({ tls, log, newRequestId, connections, slowMsMax = 60_000 }: 
 /** Without tickets no session is resumed: a resumed one would pass with a certificate that is expired or revoked by now. */
 const tlsSettings = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_TICKET } as const;
 
-/** Clients without a certificate use the same port; who shows one is checked for each request. */
+/** Clients without a certificate use the same port; a certificate is checked for each request. */
 const hostCertificates = { requestCert: true, rejectUnauthorized: false } as const;
 
 const jsonType = /^application\/json(?:;\s*charset=utf-8)?$/i;
@@ -241,7 +241,7 @@ function admitRequests(app: FastifyInstance, parts: HttpParts): void {
     const arrived =
       identity instanceof Promise
         ? identity.then(settle, (error: unknown) => {
-            request.refusal = toApiError(error); // what is open to everyone is answered all the same
+            request.refusal = toApiError(error); // routes that are open to everyone are answered nevertheless
             return { fault: undefined, delayMs: 0 };
           })
         : settle(identity);
@@ -340,7 +340,7 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
   });
 }
 
-/** Counts an answer that goes on, until it ends. Throws `TooManyRequests`. */
+/** Counts a streamed answer until it ends. Throws `TooManyRequests`. */
 function holdOpen({ holds }: Route, { request, reply, principal }: Served, { limits, connections }: HttpParts): void {
   if (holds === undefined || (holds === 'watchesIfAsked' && !request.url.includes('watch='))) return;
   const kind = holds === 'streams' ? holds : 'watches';
@@ -354,7 +354,7 @@ interface Served {
   readonly principal: Principal;
 }
 
-/** A token that does not count is told why, where a token is needed. */
+/** Says why a token is not valid, where a token is needed. */
 function withRefusal(error: ApiError, { refusal }: FastifyRequest): ApiError {
   return error.code === 'Unauthenticated' && refusal !== undefined ? refusal : error;
 }

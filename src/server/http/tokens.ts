@@ -1,4 +1,4 @@
-// The tokens of hosts, which can be made again from the secret of the fleet. Compared in constant time.
+// Host tokens, which are derived from the secret of the fleet. Compared in constant time.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
@@ -11,7 +11,7 @@ export function hostTokenOf(secret: Uint8Array, host: string, generation: number
   return `berth-host.${host}.${createHmac('sha256', secret).update(text).digest('base64url')}`;
 }
 
-/** Which host has this token; undefined: none has. */
+/** The host of this token; undefined: no host has it. */
 export function hostOfToken(
   secret: Uint8Array,
   token: string,

@@ -22,9 +22,9 @@ import { pathOf, singleHeaders } from './request-parts.ts';
 export interface UpgradeParts {
   /** A promise rejects with `Unavailable`. */
   identify(shown: Shown): Identity | Promise<Identity>;
-  /** What is ended when rights change; absent: nothing. */
+  /** Ends connections when rights change; absent: nothing is ended. */
   readonly live?: LiveSessions;
-  /** By which rights are decided. */
+  /** The state by which rights are decided. */
   readonly snapshot: Snapshot;
   /** The current session of a host. */
   epochOf(host: string): number | undefined;
@@ -70,7 +70,7 @@ export function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, 
   };
   open()
     .then((guest) => {
-      connections.authenticate(request.socket); // by a ticket, if not by a token
+      connections.authenticate(request.socket); // with a ticket, if not with a token
       guest.on('error', () => socket.destroy());
       guest.on('close', () => socket.end());
       socket.on('close', () => guest.destroy());

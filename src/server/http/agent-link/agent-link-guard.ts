@@ -1,5 +1,5 @@
-// Guards the line of an agent. The control plane is the HTTP/2 client of what agents dial, so a hostile host attacks that side: what no
-// agent does ends the line, and a line on which nothing comes back ends too.
+// Guards an agent link. The control plane is the HTTP/2 client on it, so a hostile host can attack the client side: frames that no agent sends
+// end the link, and so does a missing answer to a ping.
 
 import type { ClientHttp2Session } from 'node:http2';
 import type { Clock, Timer } from '../../../base/clock.ts';
@@ -16,7 +16,7 @@ export class UnlikeAnAgent {
   readonly #end: (what: string) => void;
   #settings = 0;
 
-  /** `end` is called with what the other end does. */
+  /** Calls `end` with what the other side did wrong. */
   constructor(clock: Clock, end: (what: string) => void) {
     this.#pings = new Rates(pingRate, { clock, keysMax: 1 });
     this.#end = end;

@@ -1,4 +1,4 @@
-// The lines that agents dial: each is an upgraded connection on which the agent serves HTTP/2 and this side asks.
+// Agent links: connections that agents open and upgrade. On each, the agent is the HTTP/2 server and the control plane the client.
 
 import {
   type ClientHttp2Session,
@@ -15,18 +15,18 @@ import { ApiError, isErrorCode } from '../../../api/errors.ts';
 import { keepAlive, UnlikeAnAgent } from './agent-link-guard.ts';
 import type { HostAnswer, HostLinks } from './host-links.ts';
 
-/** An agent dials again within a second; who asks in between need not know. */
+/** An agent connects again within a second; requests wait for it. */
 const patienceMs = 2000;
-/** Clients in guests of one host at a time: half of what an agent answers at once. */
+/** Clients connected to guests of one host at a time: half of the agent's limit of streams. */
 const openMax = 512;
-/** For an answer to begin: an agent may copy a disk before it. */
+/** Time until an answer begins: an agent may copy a disk first. */
 const answerMsMax = 600_000;
-/** Far more than the addresses that a server has. A line that is gone without a word is found out by its agent only. */
+/** Far more than a server has addresses. Only the agent notices that a link was lost without a packet. */
 const linesMax = 8;
-/** On their way on one line, for all its streams together: HTTP/2's own 64 KiB would wait for an answer after each few frames. */
+/** Window of one link, for all its streams: with HTTP/2's default of 64 KiB, each few frames would wait for an acknowledgement. */
 const lineWindowBytes = 8 * 1024 * 1024;
 
-/** What an agent may make this side keep. It sends few headers, never pushes, and lets this side open the streams. */
+/** Limits on memory that an agent can make this side use. Agents send few headers, never push, and open no streams. */
 const sessionLimits = {
   settings: {
     enablePush: false,
@@ -43,16 +43,16 @@ const sessionLimits = {
 
 interface Line {
   readonly session: ClientHttp2Session;
-  /** Of the agent's session that dialled it. */
+  /** Epoch of the session in which the agent opened the link. */
   readonly epoch: number;
 }
 
 export class AgentLinks implements HostLinks {
-  /** By host, the newest last. An agent may know this server by several addresses, and holds a line to each. */
+  /** By host, the newest last. An agent that knows several addresses of this server has a link to each. */
   readonly #lines = new Map<string, readonly Line[]>();
-  /** By host: how many clients are in its guests. */
+  /** By host: number of clients connected to its guests. */
   readonly #opened = new Map<string, number>();
-  /** Those that wait for the line of a host. */
+  /** Requests that wait for the link of a host. */
   readonly #waiting = new Set<{ readonly host: string; readonly over: AbortController }>();
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -62,11 +62,11 @@ export class AgentLinks implements HostLinks {
     this.#log = log;
   }
 
-  /** Takes over an upgraded connection; it ends those of earlier sessions of the host, and the oldest of very many. */
+  /** Takes over an upgraded connection. Ends the links of earlier sessions of the host, and the oldest when there are too many. */
   accept(host: string, socket: Duplex, epoch: number): void {
     const session = connect('http://agent', { createConnection: () => socket, ...sessionLimits });
     session.once('connect', () => {
-      if (!session.destroyed) session.setLocalWindowSize(lineWindowBytes); // a newer one may have come meanwhile
+      if (!session.destroyed) session.setLocalWindowSize(lineWindowBytes); // a newer link may have replaced it
     });
     const formers = this.#lines.get(host) ?? [];
     const kept = formers.filter((line) => line.epoch >= epoch).slice(1 - linesMax);
@@ -121,7 +121,7 @@ export class AgentLinks implements HostLinks {
     }
   }
 
-  /** Asked, and answered with 200. */
+  /** Sends a request that must be answered with 200. */
   async #ask(host: string, asked: OutgoingHttpHeaders, signal: AbortSignal) {
     const session = this.#open(host) ?? (await this.#awaited(host, signal));
     if (!session) {
@@ -134,13 +134,13 @@ export class AgentLinks implements HostLinks {
       throw new ApiError('HostUnreachable', `the request to host "${host}" was cancelled: its client is gone`);
     const stream = session.request(asked, { endStream: asked[constants.HTTP2_HEADER_METHOD] === undefined });
     signal.addEventListener('abort', () => stream.close(constants.NGHTTP2_CANCEL), { once: true });
-    stream.on('error', () => {}); // who reads it is told as well
+    stream.on('error', () => {}); // the reader gets the error too
     stream.on('headers', () => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)); // agents send no interim answers
     const overdue = this.#clock.setTimer(answerMsMax, () => stream.close(constants.NGHTTP2_CANCEL));
     try {
       const headers = await responseOf(stream, host);
       if (headers[':status'] === 200) return { headers, stream };
-      stream.end(); // nobody will say more
+      stream.end(); // the request has no further body
       throw refusalOf(await textOf(stream), host);
     } finally {
       overdue.cancel();
@@ -160,7 +160,7 @@ export class AgentLinks implements HostLinks {
     return this.#open(host);
   }
 
-  /** Of a host that has been removed. */
+  /** Closes the links of a host that has been removed. */
   drop(host: string): void {
     for (const { session } of this.#lines.get(host) ?? []) session.destroy();
   }
@@ -184,7 +184,7 @@ function responseOf(stream: ClientHttp2Stream, host: string): Promise<IncomingHt
   });
 }
 
-/** The limit of the settings holds only from when the agent has acknowledged them. */
+/** The limit in the settings applies only once the agent has acknowledged them. */
 const headersLengthMax = 16 * 1024;
 
 function lengthOf(headers: IncomingHttpHeaders): number {
@@ -210,12 +210,12 @@ async function textOf(stream: ClientHttp2Stream): Promise<string> {
 function refusalOf(text: string, host: string): ApiError {
   try {
     const { code, message, details } = JSON.parse(text).error;
-    // Of the details only the word that a client may act on.
+    // Of the details, only the code that a client may act on.
     const [reason] = /^[A-Z][A-Za-z]{0,63}$/.exec(String(details?.reason)) ?? [];
     if (isErrorCode(code))
       return new ApiError(code, String(message).slice(0, 1024), reason === undefined ? {} : { details: { reason } });
   } catch {
-    // not in our form; told below
+    // not in our form: handled below
   }
   return new ApiError('HostUnreachable', `host "${host}" gave no usable answer`);
 }

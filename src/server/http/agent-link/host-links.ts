@@ -1,4 +1,4 @@
-// What the control plane needs of the lines that agents have dialled: a way to ask a host for something.
+// The interface of agent links: sends requests to the agent of a host.
 
 import type { Duplex } from 'node:stream';
 
@@ -8,8 +8,8 @@ export interface HostAnswer {
 }
 
 export interface HostLinks {
-  /** A GET on the agent of `host`. Throws `HostUnreachable`, or what the agent answered, as `ApiError`. */
+  /** A GET on the agent of `host`. Throws `HostUnreachable`, or the agent's error as `ApiError`. */
   get(host: string, path: string, signal: AbortSignal): Promise<HostAnswer>;
-  /** A POST whose body, both ways, goes on for as long as either end wants. Throws as `get`, and `TooManyRequests`. */
+  /** A POST with streams in both directions, until either side ends. Throws as `get`, and `TooManyRequests`. */
   open(host: string, path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Duplex>;
 }

@@ -1,19 +1,19 @@
-// An answer that is told as it comes, as a sink. Node sends each chunk in three parts and keeps each of them until all have gone, for
-// every watcher anew; here a chunk is made once for all who are told the same, and goes out as one piece: a quarter less of the time that
-// telling ten thousand watchers takes.
+// Response sink: writes the chunks of a streamed answer. Node writes each chunk in three parts and keeps each part until all are sent, for every
+// watcher; here a chunk is built once for all watchers that receive it, and is written in one piece. With ten thousand watchers this takes a
+// quarter less time.
 
 import type { ServerResponse } from 'node:http';
 import { drained } from '../../../base/drained.ts';
 import type { Sink } from './sink.ts';
 
-/** `response`: its head is written. It is ended as always. */
+/** The head of `response` must be written. The caller ends it as usual. */
 export function sinkOf(response: ServerResponse): Sink<Uint8Array> {
   const { socket } = response;
-  // Without a connection it waits for the answers before it; without chunks (HTTP/1.0) the end of the connection is its end.
+  // Without a socket the response waits for earlier ones; without chunks (HTTP/1.0) the end of the connection is the end of the body.
   if (!socket || !response.chunkedEncoding)
     return { take: (piece) => response.destroyed || response.write(piece), ready: () => drained(response) };
   return {
-    // A chunk of nothing would be the last.
+    // An empty chunk would end the body.
     take: (piece) => response.destroyed || piece.byteLength === 0 || socket.write(chunkOf(piece)),
     ready: () => drained(socket),
   };
@@ -21,7 +21,7 @@ export function sinkOf(response: ServerResponse): Sink<Uint8Array> {
 
 let last: { readonly piece: Uint8Array; readonly chunk: Buffer } | undefined;
 
-/** As RFC 9112 (7.1) has it. The last one is remembered: many are told the same, one after the other. */
+/** A chunk as in RFC 9112, 7.1. The last one is kept: many watchers receive the same, one after the other. */
 function chunkOf(piece: Uint8Array): Buffer {
   if (last?.piece !== piece) {
     const head = `${piece.byteLength.toString(16)}\r\n`;

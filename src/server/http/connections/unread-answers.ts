@@ -37,7 +37,7 @@ export class UnreadAnswers {
     return this.#bytes;
   }
 
-  /** An answer of so many bytes was given to Node, whole. */
+  /** A complete answer of this many bytes was passed to Node. */
   sent(socket: Socket, response: ServerResponse, bytes: number): void {
     const isOut = response.socket !== null && socket.writableLength === 0;
     if (isOut || socket.destroyed) return;

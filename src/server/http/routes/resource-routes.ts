@@ -84,7 +84,7 @@ function create(kind: Kind, definition: ResourceDefinition, decider: Decider): R
       if (definition.scope === 'project')
         assertMay(snapshot, principal, { verb: 'create', resource: kind, project: input.project });
     };
-    assertAllowed(decider.cache); // before it takes a place in the line of that project
+    assertAllowed(decider.cache); // before the request waits in the line of that project
     const create = permitted(principal, (snapshot, ctx) => {
       assertAllowed(snapshot);
       return operations.create(snapshot, input, ctx);
@@ -149,7 +149,7 @@ function remove(kind: Kind, definition: ResourceDefinition, decider: Decider): R
       forProject(input.project, decider),
       request,
       permitted(caller.principal, (snapshot, ctx) => {
-        // Another may have its name by now, which was not meant.
+        // The name may belong to a new resource by now, which the caller did not mean.
         const now = snapshot.get(kind, before.key)?.value.metadata.id;
         if (now !== undefined && now !== before.value.metadata.id)
           throw new ApiError('NotFound', `${kind} "${params.name}" has been deleted, and another has its name`);
@@ -160,7 +160,7 @@ function remove(kind: Kind, definition: ResourceDefinition, decider: Decider): R
   });
 }
 
-/** An instance comes with its place when nobody waits before it. Where that conflicts, it is made and waits its turn. */
+/** Places a new instance at once when no other waits before it. After a conflict it is only created, and waits for its turn. */
 export function placing(create: (snapshot: Snapshot, ctx: Context, attempt: number) => Decision) {
   return (snapshot: Snapshot, ctx: Context, attempt: number): Decision => {
     const created = create(snapshot, ctx, attempt);
@@ -170,7 +170,7 @@ export function placing(create: (snapshot: Snapshot, ctx: Context, attempt: numb
 
 // Bodies.
 
-/** Of one create. */
+/** The body of a create. */
 export function createBody(definition: ResourceDefinition) {
   return sentBody(createMetadata(definition));
 }
@@ -199,7 +199,7 @@ export function inputOf(sent: SentBody, definition: ResourceDefinition): Resourc
   };
 }
 
-/** A resource may be sent back as it was read: what users cannot write is dropped when it is what it was, and refused else. */
+/** A resource may be sent back as it was read: fields that users cannot write are dropped when they are unchanged, and refused otherwise. */
 function withoutReadOnly(sent: unknown, current: AnyResource | undefined): unknown {
   if (!isRecord(sent)) return sent;
   const { kind, schemaVersion: _version, status: _status, ...rest } = sent;
@@ -320,7 +320,7 @@ function answer(
 
 const revisionDigitsMax = 16;
 
-/** The resource that an operation was about, as it is durable now. */
+/** The resource of an operation, as it is durable now. */
 export function shown(kind: Kind, done: Done, cache: Cache, before?: Entry<AnyResource>): Entry<AnyResource> {
   const { decision, revision } = done;
   const change = decision.plan.changes.find((each) => each.key === decision.key)?.value;
@@ -355,7 +355,7 @@ function list<K extends Kind>(
     });
   const revision = cache.revision;
   const seen = visibleTo(principal, cache);
-  // Nothing depends on what is not shown: neither the order, nor what is selected.
+  // Neither the order nor the selection may depend on fields that the caller does not see.
   const unnamed = seesSomePlaces(principal, kind, cache);
   const place = ({ key, value }: Entry<AnyResource>): string =>
     unnamed ? `${definition.plural}/${value.metadata.id}` : key;
@@ -381,7 +381,7 @@ function list<K extends Kind>(
   };
 }
 
-/** All that can be in the list, and as little else as is known without a look at each. */
+/** All resources that can be in the list, and as few others as possible without a check of each. */
 function* candidates<K extends Kind>(
   kind: K,
   { scope, plural }: ResourceDefinition,
@@ -399,7 +399,7 @@ function* candidates<K extends Kind>(
     if (known === 'all' || known(`${plural}/${each}/`)) yield* index.list(kind, each);
 }
 
-/** `topic`: what is only asked about there needs no look at each resource. */
+/** `topic`: a filter that the topic satisfies by itself needs no check of each resource. */
 function filterOf(
   definition: ResourceDefinition,
   { selector: selectorText = '', project, subject, words: wordsText = '' }: ListQuery,
@@ -430,7 +430,7 @@ function continuation(token: string | undefined): string | undefined {
     const key = atob(token.replaceAll('-', '+').replaceAll('_', '/'));
     if (kindOfKey(key)) return key;
   } catch {
-    // falls through to the refusal
+    // refused below
   }
   throw new ApiError('InvalidRequest', 'continue must be the token returned with the previous page', {
     field: 'continue',
@@ -480,7 +480,7 @@ function assertWithoutPages(query: Query): void {
     });
 }
 
-/** Another control plane may have told of a revision that this one has not heard of yet. */
+/** The client may have a revision from another control plane, which this one has not seen yet. */
 export async function assertInStore(store: Store, after: number): Promise<void> {
   const newest = await newestRevision(store);
   if (after <= newest) return;

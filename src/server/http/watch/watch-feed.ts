@@ -1,5 +1,5 @@
-// One reader of the store's changes for all who watch over HTTP: it hands each change to those who may want it, and wakes nobody else.
-// Who is slow keeps no more than so many changes here; then it reads the store's history at its own pace, until it has caught up.
+// The watch feed: one reader of the store's changes for all watches over HTTP. It passes each change to the watchers of its topic and wakes no
+// others. A slow watcher queues a limited number of changes; then it reads the store's history at its own pace until it has caught up.
 //
 //   behind ── reads the history ──▶ level with the feed ── gets what comes ──▶ too much waits ──┐
 //     ▲─────────────────────────────────────────────────────────────────────────────────────────┘
@@ -23,19 +23,19 @@ export interface WatchFeedParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Logger;
-  /** A revision that the store has come to. */
+  /** A revision that the store has reached. */
   readonly revision: () => Revision;
-  /** Of the store, as it is known now. */
+  /** Epoch of the store, as known now. */
   readonly epoch: () => string | undefined;
 }
 
-/** Events of whole revisions, and up to where nothing is missing. Without events: nothing has come for a while. */
+/** Events of whole revisions, and the revision up to which nothing is missing. Without events: a bookmark after a quiet time. */
 export interface News {
   readonly events: readonly WatchEvent[];
   readonly revision: Revision;
 }
 
-/** How many changes may wait for one watcher; they are shared with others who want them. */
+/** Changes that may wait for one watcher. The changes themselves are shared between watchers. */
 const waitingEventsMax = 1_000;
 /** Never added to. */
 const nothingWaits: WatchEvent[] = [];
@@ -43,9 +43,9 @@ const idleMs = 10_000;
 
 export class WatchFeed {
   readonly #parts: WatchFeedParts;
-  /** By the prefix of the keys that they want. */
+  /** Watchers by the prefix of their keys. */
   readonly #subscribers = new Map<string, Set<Subscriber>>();
-  /** Everything up to here has been handed out. */
+  /** Every change up to this revision has been passed on. */
   readonly #position = { revision: 0 };
   #running: AbortController | undefined;
 
@@ -53,7 +53,7 @@ export class WatchFeed {
     this.#parts = parts;
   }
 
-  /** How many follow it now, by the kind of what they follow. */
+  /** Number of watchers now, by kind. */
   counts(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
     for (const [prefix, those] of this.#subscribers) {
@@ -64,8 +64,8 @@ export class WatchFeed {
   }
 
   /**
-   * Tells `sink` what happens under `topics`, which do not overlap, after `after`, until `signal` aborts. Throws `ApiError`: `Compacted` when history is gone or
-   * the store was restored, `Unavailable` when the store is.
+   * Passes the changes under `topics`, which must not overlap, after revision `after` to `sink`, until `signal` aborts. Throws `ApiError`:
+   * `Compacted` when the history was removed or the store was restored, `Unavailable` when the store is.
    */
   async follow(topics: readonly Topic[], after: Revision, sink: Sink<News>, signal: AbortSignal): Promise<void> {
     const prefixes = topics.map(
@@ -79,7 +79,7 @@ export class WatchFeed {
           if (!sink.take(news)) await sink.ready();
         }
         if (signal.aborted) return;
-        if (revision < this.#level()) continue; // more has come while the last piece was taken
+        if (revision < this.#level()) continue; // more has arrived while the sink took the last piece
         revision = await this.#levelWith({ prefixes, from: revision, sink }, signal);
       }
     } catch (error) {
@@ -87,7 +87,7 @@ export class WatchFeed {
     }
   }
 
-  /** Tells what comes, until it is more than the sink takes; answers up to where. */
+  /** Passes on new changes, until they are more than the sink takes. Returns the last revision passed on. */
   async #levelWith(wish: Wish, signal: AbortSignal): Promise<Revision> {
     const subscriber = new Subscriber(wish, { clock: this.#parts.clock, feed: this.#position });
     this.#join(subscriber);
@@ -101,12 +101,12 @@ export class WatchFeed {
     }
   }
 
-  /** Where the feed is, or would begin. */
+  /** The revision at which the feed is, or would begin. */
   #level(): Revision {
     return this.#running ? this.#position.revision : this.#parts.revision();
   }
 
-  /** From `after` to where the feed is. */
+  /** Reads the history from `after` to the revision of the feed. */
   async *#history(prefixes: readonly string[], after: Revision, signal: AbortSignal): AsyncGenerator<News, void> {
     if (after >= this.#level()) return;
     const epoch = this.#parts.epoch();
@@ -142,7 +142,7 @@ export class WatchFeed {
     let left = false;
     for (const prefix of subscriber.prefixes) {
       const those = this.#subscribers.get(prefix);
-      if (!those?.delete(subscriber)) continue; // the feed it was in has ended
+      if (!those?.delete(subscriber)) continue; // its feed has ended
       left = true;
       if (those.size === 0) this.#subscribers.delete(prefix);
     }
@@ -189,12 +189,12 @@ const none: readonly Subscriber[] = [];
 
 interface Wish {
   readonly prefixes: readonly string[];
-  /** Everything up to here has been told. */
+  /** Every change up to this revision has been passed on. */
   readonly from: Revision;
   readonly sink: Sink<News>;
 }
 
-/** A watcher that is level with the feed: it is told in the moment in which something comes, and nothing is made for its waiting. */
+/** A watcher that is level with the feed: it receives changes in the same turn, and waiting costs no promise. */
 class Subscriber {
   readonly prefixes: readonly string[];
   readonly from: Revision;
@@ -205,10 +205,10 @@ class Subscriber {
   #seen: Revision;
   #waiting = nothingWaits;
   #overflowed = false;
-  /** The sink has enough for now. */
+  /** The sink takes no more for now. */
   #busy = false;
   #done = false;
-  /** Where the feed was when it ended, later it is another's; and why. */
+  /** The revision and the error with which the feed ended; a later feed is another one. */
   #ended: { readonly at: Revision; readonly error: unknown } | undefined;
   #toldAtMs: number;
   #timer: Timer | undefined;
@@ -224,7 +224,7 @@ class Subscriber {
     this.#sayNowAndThen(idleMs);
   }
 
-  /** Resolves when too much was waiting, or its watcher has left: up to where it was told. Rejects with why the feed ended. */
+  /** Resolves with the last revision passed on, when too much was waiting or the watcher has left. Rejects with the error that ended the feed. */
   get over(): Promise<Revision> {
     return this.#over.promise;
   }
@@ -232,16 +232,16 @@ class Subscriber {
   put(event: WatchEvent): void {
     if (event.revision <= this.from || this.#overflowed) return;
     if (this.#waiting.length === 0) {
-      this.#waiting = [event]; // a list that is grown has room for seventeen, and nearly always one comes
+      this.#waiting = [event]; // `push` allocates room for seventeen, and nearly always one comes
       return;
     }
     if (this.#waiting.length < waitingEventsMax) return void this.#waiting.push(event);
     this.#overflowed = true;
-    // What waits of this revision is not whole; the history has it.
+    // The queue has only a part of this revision; the history has all of it.
     while (this.#waiting.at(-1)?.revision === event.revision) this.#waiting.pop();
   }
 
-  /** Tells what waits, as far as the sink takes it. */
+  /** Passes on what waits, as far as the sink takes it. */
   tell(): void {
     if (this.#busy || this.#done) return;
     if (this.#waiting.length > 0) {
@@ -256,13 +256,13 @@ class Subscriber {
     this.leave();
   }
 
-  /** The feed has ended: what waits is told still. */
+  /** The feed has ended: what waits is still passed on. */
   end(error: unknown): void {
     this.#ended ??= { at: this.#feed.revision, error };
     this.tell();
   }
 
-  /** Nothing is told from now on. */
+  /** Nothing is passed on from now on. */
   leave(): void {
     this.#done = true;
     this.#timer?.cancel();
@@ -274,7 +274,7 @@ class Subscriber {
     try {
       if (this.#sink.take({ events, revision: this.#seen })) return;
     } catch (error) {
-      this.#ended ??= { at: this.#feed.revision, error }; // one that cannot be told harms no other
+      this.#ended ??= { at: this.#feed.revision, error }; // a failing sink harms no other
       this.#waiting = nothingWaits;
       return;
     }
@@ -285,7 +285,7 @@ class Subscriber {
     });
   }
 
-  /** Up to where nothing has come, when nothing has for a while. One timer does for many changes. */
+  /** Sends a bookmark after a quiet time. One timer serves many changes. */
   #sayNowAndThen(delayMs: number): void {
     const look = (): void => {
       const leftMs = this.#toldAtMs + idleMs - this.#clock.monotonicMs();
@@ -300,7 +300,7 @@ class Subscriber {
   }
 }
 
-/** What came before a restore is of another epoch: nobody may go on from there. */
+/** Revisions from before a restore are of another epoch: no watch may continue from there. */
 function assertSameEpoch(batch: readonly WatchEvent[], epoch: string | undefined): void {
   for (const { key, value } of batch) {
     if (key !== keys.cluster || value === null) continue;

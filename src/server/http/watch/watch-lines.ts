@@ -1,5 +1,5 @@
-// The lines of a watch: what changed, as JSON text. A change whose text is of the present form is copied as it is stored, not read. It
-// never tells what is not durable.
+// The lines of a watch: changes as JSON text. A record that is stored in the present form is copied, not decoded. Only durable changes are
+// sent.
 
 import type { Buggify } from '../../../base/buggify.ts';
 import type { AnyResource } from '../../../api/resources/index.ts';
@@ -16,19 +16,19 @@ import type { News, Topic, WatchFeed } from './watch-feed.ts';
 
 export interface WatchInput {
   readonly topics: readonly Topic[];
-  /** Each deletion says its kind. */
+  /** Deletions name their kind. */
   readonly named?: boolean;
   readonly after: number;
   readonly wanted: ((resource: AnyResource) => boolean) | 'all';
-  /** Of what the watcher may know at all: nothing is told about others, not even that they end. */
+  /** The resources that the watcher may know of: nothing is sent about others, not even their deletion. */
   readonly known: KnownKeys;
-  /** What the watcher may see of a resource; undefined: what all see. */
+  /** The part of a resource that the watcher may see; undefined: all of it. */
   readonly seen: Seen | undefined;
   readonly feed: WatchFeed;
   readonly buggify?: Buggify | undefined;
 }
 
-/** The same as `watchTexts`, line by line and read. `request` is asked for its signal only when somebody reads. */
+/** The lines of `watchTexts`, decoded. The signal of `request` is used only when the lines are read. */
 export function watchLines(input: WatchInput, request: { readonly signal: AbortSignal }): AsyncIterable<unknown> {
   return linesIn(watchTexts(input), request);
 }
@@ -42,8 +42,8 @@ export async function* linesIn(
 }
 
 /**
- * As text, some whole lines a piece. Every change once and in order; a bookmark first, after what came together, and whenever nothing
- * came for a while.
+ * Text, in pieces of whole lines. Every change once and in order; a bookmark first, after each batch of changes, and after every quiet
+ * time.
  */
 export function watchTexts({ topics, after, feed, buggify, ...rest }: WatchInput): Source<Uint8Array> {
   const filter = { named: false, ...rest };
@@ -93,11 +93,11 @@ function bookmarkLine(revision: number): string {
   return `{"type":"bookmark","revision":${revision}}\n`;
 }
 
-/** Around a resource in its line, and for a bookmark. */
+/** Length of what surrounds a resource in its line, and of a bookmark. */
 const bytesPerLine = 80;
 
 interface SharedLines {
-  /** Of several kinds: others may lie between the first event and the last. */
+  /** Of several kinds: events of other kinds may lie between the first and the last. */
   readonly kinds: string;
   readonly first: WatchEvent | undefined;
   readonly count: number;
@@ -106,13 +106,13 @@ interface SharedLines {
 }
 
 /**
- * By the last event: those who watch the same are told the same at the same time, and it is written out once for all of them. As many are
- * remembered as one batch of changes makes; then it begins anew.
+ * By the last event: watchers of one topic receive the same text at the same time, and it is encoded once for all. The table holds as many
+ * as one batch of changes makes, and is cleared when it is full.
  */
 const shared = new Map<WatchEvent, SharedLines>();
 const sharedMax = 256;
 
-/** `kinds`: of a watch that names them; empty: of one kind. */
+/** `kinds`: those that the watch names; empty: a watch of one kind. */
 function sharedLinesOf(kinds: string, { events, revision }: Pick<News, 'events' | 'revision'>): Uint8Array {
   const [first, last] = [events[0], events.at(-1)];
   const known = last && shared.get(last);
@@ -130,7 +130,7 @@ function sharedLinesOf(kinds: string, { events, revision }: Pick<News, 'events' 
   return bytes;
 }
 
-/** What a watcher is told of `events`. Only a bookmark says that all changes of a revision have been told. */
+/** The lines for `events`. Only a bookmark says that all changes of a revision have been sent. */
 type Filter = Pick<WatchInput, 'wanted' | 'known' | 'seen'> & { readonly named: boolean };
 const everything = { wanted: 'all', known: 'all', seen: undefined } as const;
 
@@ -148,7 +148,7 @@ function linesOf(events: readonly WatchEvent[], revision: number, { wanted, know
   return lines.take();
 }
 
-/** What stops to match is told as deleted: the watcher should not show it any more. */
+/** A resource that no longer matches is sent as deleted: the watcher should no longer show it. */
 function isWanted(key: string, value: Uint8Array, wanted: (resource: AnyResource) => boolean): boolean {
   const record = decodeRecord(key, value);
   return isResource(record) && wanted(record);
