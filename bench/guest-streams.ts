@@ -1,5 +1,5 @@
 // Into guests through control plane and agent with TLS on loopback: bytes of a port of a container, and the echo of a key at the serial
-// console of a virtual machine that does nothing else: what an operating system takes for its answer is nobody's but its own.
+// console of a virtual machine that does nothing else: what an operating system takes for its answer is its own.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

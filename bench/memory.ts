@@ -14,7 +14,7 @@ const suite = 'memory';
 const creates = 60_000;
 const atOnce = 200;
 const liveMax = 1_000;
-/** Over so many creates the median counts: a collection of garbage moves a single sample by a tenth. */
+/** The median over this many creates counts: a collection of garbage moves a single sample by a tenth. */
 const windowCreates = 5_000;
 
 /** Takes two minutes. */

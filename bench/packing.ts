@@ -144,7 +144,7 @@ function runOpenb(list: string, fleet: ReplayFleet, emit: Emit): void {
   );
 }
 
-/** The list in random order, then random repeats until so much GPU has been asked for; one after the other, and nobody leaves. */
+/** The list in random order, then random repeats until so much GPU has been asked for; one after the other, and none ends. */
 function inflated(tasks: Trace, gpuMilliWanted: number, seed: number): Trace {
   const prng = seededPrng(seed, 'openb');
   const rows = Array.from({ length: tasks.rows }, (_, row) => row);

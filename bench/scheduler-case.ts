@@ -155,7 +155,7 @@ function naivePerSecond(): number {
   return (1000 * turns) / (performance.now() - start);
 }
 
-/** The median of so many parts of the run, each of thousands of decisions: what else the machine does slows some of them. */
+/** The median of this many parts of the run, each of thousands of decisions: what else the machine does slows some of them. */
 const parts = 20;
 
 function ratePerSecond(timesMs: Float64Array): number {

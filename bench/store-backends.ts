@@ -8,9 +8,9 @@ import { type RawStore, rawEtcd, rawPostgres, rawSqlite } from './store-raw.ts';
 export interface Backend {
   /** After each name of a row. */
   readonly suffix: '' | '_postgres' | '_etcd';
-  /** Of a store that nobody else has. */
+  /** Of a store that no other process has open. */
   storeUrl(name: string): string;
-  /** The backend itself, without Berth, for so many callers at once. */
+  /** The backend itself, without Berth, for this many callers at once. */
   raw(callers: number): Promise<RawStore>;
   stop(): Promise<void>;
 }

@@ -25,7 +25,7 @@ export interface FleetSize {
   readonly requestKeys?: false;
 }
 
-/** Each write is a commit of so many records, as a busy control plane groups them. */
+/** Each write is a commit of this many records, as a busy control plane groups them. */
 const writesPerCommit = 1_000;
 const commitsAhead = 4;
 

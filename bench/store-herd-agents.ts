@@ -1,5 +1,5 @@
 // Some of the agents of store-herd.ts, in a process of their own: registration, heartbeats on one connection, the stream of assignments on
-// another, each opened anew when it breaks, after the same delays as src/agent/agent.ts. What the streams order is not done.
+// another, each opened again when it breaks, after the same delays as src/agent/agent.ts. What the streams order is not done.
 
 import { connect, type Socket } from 'node:net';
 import { benchAgentId } from './agent-client.ts';

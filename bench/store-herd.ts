@@ -21,7 +21,7 @@ const suite = 'store';
 const hosts = 5_000;
 const herds = 2;
 const offlineAfterMs = 15_000;
-/** While they join, one after the other, nobody is judged. */
+/** While they join, one after the other, nothing is judged. */
 const dayMs = 86_400_000;
 const heartbeatMs = 5_000;
 const awayMs = 18_000;

@@ -20,9 +20,9 @@ const projects = 1_000;
 const watchersPerProject = 10;
 const instances = 10_000;
 const changesPerSecond = 1_000;
-/** The server collects its whole heap about every eight seconds: so many that p99 counts several of its collections, whenever the first one falls. */
+/** The server collects its whole heap about every eight seconds: long enough that p99 counts several of its collections, whenever the first one falls. */
 const seconds = 45;
-/** Of the same load, not counted: whoever starts compiles its code then. */
+/** Of the same load, not counted: code is compiled then. */
 const warmSeconds = 3;
 const loads = 2;
 const clients = 16;

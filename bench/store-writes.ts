@@ -21,7 +21,7 @@ export async function measureWrites(backend: Backend, emit: Emit): Promise<void>
   const store = await openStore(backend.storeUrl('writes'));
   const raw = await backend.raw(batchCallers);
   try {
-    // One caller, one value a commit, on the condition that nobody has written the key meanwhile.
+    // One caller, one value a commit, on the condition that the key was not written meanwhile.
     const single = await inTurns(1, { ours: singleOf(store), raw: singleRaw(raw) });
     tell(backend, 'single_write', { ...single, keys: 1 });
     emit(rowOf(`single_write_ratio${backend.suffix}`, single, 0.6));
@@ -71,7 +71,7 @@ function batchRaw(raw: RawStore): Write {
 }
 
 /**
- * The keys of a caller come round again and again: some are new, most are written anew. Each commit has a value of its own: SQLite
+ * The keys of a caller come round again and again: some are new, most are written again. Each commit has a value of its own: SQLite
  * writes nothing, and waits for no disk, where a row would stay as it is.
  */
 function rowsInTurn(count: number): (caller: number) => Row[] {

@@ -94,7 +94,7 @@ const kebabCase = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/;
 const emptyNames = /^(utils?|helpers?|common|manager|misc)\b/;
 const foreignWords = /\b(VM worker|worker node|worker machine)s?\b/i;
 
-/** What documents must not say (docs/STYLE.md, "English"). */
+/** What documents and comments must not say (docs/STYLE.md, "English"). */
 const bannedPhrases = [
   'told of',
   'nobody',
@@ -193,7 +193,19 @@ function faultsOf(path: string, source: string): string[] {
   return faults;
 }
 
-/** Every banned phrase in a document, as `<path>:<line>: <phrase>`. The Unix user `nobody` in backticks is allowed. */
+/** The same lines with everything but comments blanked out. */
+function commentsOnly(source: string): string {
+  const comment = /^\s*(?:\/\/|\/\*\*?|\*)(.*)|(?<=\s)\/\/ (.*)/;
+  return source
+    .split('\n')
+    .map((line) => {
+      const [, whole, tail] = comment.exec(line) ?? [];
+      return whole ?? tail ?? '';
+    })
+    .join('\n');
+}
+
+/** Every banned phrase in a text, as `<path>:<line>: <phrase>`. The Unix user `nobody` in backticks is allowed. */
 function bannedIn(path: string, text: string): string[] {
   const found = text.replaceAll('`nobody`', '`(user)`').matchAll(bannedPhrase);
   return [...found].map((match) => {
@@ -270,6 +282,8 @@ describe('the house', () => {
   it('uses plain English', () => {
     const root = join(import.meta.dirname, '..');
     expect(documents().flatMap((path) => bannedIn(path, readFileSync(join(root, path), 'utf8')))).toEqual([]);
+    const code = [...files].filter(([path]) => path.endsWith('.ts') && path !== 'tidy.test.ts');
+    expect(code.flatMap(([path, source]) => bannedIn(`src/${path}`, commentsOnly(source)))).toEqual([]);
   });
 });
 
@@ -359,6 +373,14 @@ describe('the rules see', () => {
     expect(bannedIn('docs/a.md', 'Run as `nobody`.\nThere are so\nmany. Nobody knows.')).toEqual([
       expect.stringContaining('docs/a.md:2: "so many" is not plain English'),
       expect.stringContaining('docs/a.md:3: "Nobody" is not plain English'),
+    ]);
+  });
+
+  it('a banned phrase in a comment, but not in code', () => {
+    const source = "const nobody = 'whoever'; // made anew\n/**\n * So\n * many.\n */";
+    expect(bannedIn('src/a.ts', commentsOnly(source))).toEqual([
+      expect.stringContaining('src/a.ts:1: "anew"'),
+      expect.stringContaining('src/a.ts:3: "So many"'),
     ]);
   });
 

@@ -15,7 +15,7 @@ export function makeCertificate(directory: string): { certificate: string; key: 
   return { certificate, key };
 }
 
-/** As fetch, which can be told of certificates only when its process starts. */
+/** As fetch, which can be given certificates only when its process starts. */
 export function trustingFetch(certificate: string): FetchLike {
   return (url, { method, headers, body, signal }) =>
     new Promise((resolve, reject) => {

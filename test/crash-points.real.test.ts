@@ -51,7 +51,7 @@ async function live(death: Death): Promise<number> {
   const store = createMemoryStore();
   const dying = dyingStore(store, death);
   let over = false;
-  // It may die before it has begun: then nobody has heard of it.
+  // It may die before it has begun: then nothing shows it.
   const begun = await Promise.race([startTestServer({ store: dying.store }), dying.died]);
   let server = begun ?? (await startTestServer({ store }));
   const restarted = dying.died.then(async () => {

@@ -72,7 +72,7 @@ it('keeps every guest as it is, tells what is not known, and starts nothing twic
   const moved = await fleet.until('moved', ({ status }) => status.phase === 'Failed');
   expect(moved.status.conditions.find(({ type }) => type === 'Running')?.reason).toBe('NotFoundAfterRestore');
 
-  // What was made since runs on, and is told of.
+  // What was made since runs on, and is reported.
   const { items } = await fleet.client.list('instance');
   expect(items.map(({ metadata }) => metadata.name).sort()).toEqual(['kept', 'moved']);
   const unknownGuest = expect.objectContaining({ instanceId: later.metadata.id, state: 'running' });

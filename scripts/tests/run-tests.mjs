@@ -1,5 +1,5 @@
 // Runs test files with vitest and counts what passed. Files with a failure run once more, alone: a test that then passes is named, so that
-// nobody overlooks it, and does not fail the run. A failure that stays is a failure.
+// it is not overlooked, and does not fail the run. A failure that stays is a failure.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

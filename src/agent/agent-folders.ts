@@ -1,4 +1,4 @@
-// The agent's own folders: nobody else may list or change them. Where guests are run by other users, those may pass through to a file that they
+// The agent's own folders: no other user may list or change them. Where guests are run by other users, those may pass through to a file that they
 // may read and whose name they were told; nothing more.
 
 import { chmod, mkdir, stat } from 'node:fs/promises';

@@ -39,7 +39,7 @@ afterEach(async () => {
   const closed = driver.close();
   await reconciler.close();
   await closed;
-  const last = host.open(); // what was given up is cleared away by whoever comes next
+  const last = host.open(); // what was given up is cleared away by the next agent
   await last.recover();
   for (const { instanceId } of last.guests()) await last.remove(instanceId);
   await last.close();
@@ -98,7 +98,7 @@ it('makes no launch wait for the disk of another guest, when nineteen are being 
   });
   const ids = Array.from({ length: 20 }, (_, index) => `inst_${String(index).padStart(26, '0')}`);
   const [free = '', ...held] = ids;
-  // Whoever opens it to read waits for someone who opens it to write.
+  // Opening it to read waits until it is opened to write.
   const gate = join(directory, 'gate');
   execFileSync('mkfifo', [gate]);
   const program = join(directory, 'qemu-img');

@@ -1,5 +1,5 @@
-// Fetches the images that operators want on this host before anyone asks for them, tells which could not be had, and has the cache
-// cleaned of what nobody wants. Best effort: a guest that needs an image fetches it anyway. What fails is tried again ever more rarely,
+// Preload: fetches the images that operators want on this host before a guest needs them, reports failures, and has the cache remove
+// images that are no longer wanted. Best effort: a guest that needs an image fetches it anyway. What fails is tried again ever more rarely,
 // until something else is wanted.
 
 import { ImageSpec } from '../api/agent-protocol.ts';

@@ -2,7 +2,7 @@
 // tests only.
 //
 // Of two moments at which the world is the same, one stands for both: what an agent has learned dies with it, so right after one step the world is
-// as right before the next; and while a file is written that gets its name when it is whole, nobody sees it. So an agent dies before each step, and after
+// as right before the next; and while a file is written that gets its name when it is whole, it is not visible. So an agent dies before each step, and after
 // it where it does not die before the next; inside of such a file at the first of its kind; among rights of files at each that follows another than
 // before. With BERTH_EVERY_STEP=1 it dies before and after each and every one.
 

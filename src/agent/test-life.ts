@@ -118,7 +118,7 @@ export function beginLife({ death, talks = [] }: { death?: Death; talks?: readon
     },
     track(work) {
       const noted = work
-        .catch(() => {}) // told to whoever did it
+        .catch(() => {}) // reported to the caller
         .finally(() => working.delete(noted));
       working.add(noted);
       return work;
@@ -131,7 +131,7 @@ export function beginLife({ death, talks = [] }: { death?: Death; talks?: readon
       } catch (error) {
         if (!dead) throw error;
         await over.promise;
-        return false; // nobody is left to be told
+        return false; // no caller is left
       }
     },
     kill() {
@@ -157,7 +157,7 @@ function install(): void {
   syncBuiltinESMExports();
 }
 
-/** What `act` does is a step of this life; of an end before or after it nobody hears. */
+/** What `act` does is a step of this life; an end before or after it is not reported. */
 async function asStep<Result>(life: Living, name: string, act: () => Promise<Result>): Promise<Result> {
   const step = life.begin(name);
   if (!step.goesOn) return never();

@@ -1,4 +1,4 @@
-// What the operator of a host has cloud-init do in each of its guests, beside what their owners want: a file, read anew for each guest. It is
+// Vendor data: what the operator of a host has cloud-init do in each guest, beside the user-data: a file, read again for each guest. It is
 // passed on as it is, never parsed, and never more of it than a guest's own user-data may have.
 
 import { open } from 'node:fs/promises';

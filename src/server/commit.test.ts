@@ -396,7 +396,7 @@ const allocationKey = (name: string) => `allocations/inst_${name}.1`;
 const cpusOf = ({ amounts }: Allocation) => amounts['p']?.['VCPU'] ?? 0;
 const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1);
 
-/** The cache is told of all that the store has told since. */
+/** The cache applies all events of the store since. */
 async function hear(store: Store, cache: Cache): Promise<void> {
   const { revision } = await store.list('', { limit: 1 });
   if (revision === cache.revision) return;

@@ -146,7 +146,7 @@ it.each([
     expect(await readyz(only)).toMatchObject({ status: 200 });
     fails = true;
     await pass(leaseMs);
-    expect(await readyz(only)).toMatchObject({ status: 200 }); // nobody has written anything
+    expect(await readyz(only)).toMatchObject({ status: 200 }); // nothing has been written
     const { cache, committer } = only.decider;
     const written = committer.submit(endLeadership(cache, { term: 1 }).plan);
     await expect(written).rejects.toThrow(ApiError);

@@ -211,7 +211,7 @@ function listCases(open: () => Promise<Store>): void {
       }
     };
     for (let i = 0; i < keys.length; i += 200) await write(keys.slice(i, i + 200), `first ${i}`);
-    // Some anew, some gone, some that were not there: among them the ends of kinds and of pages.
+    // Some written again, some deleted, some new: among them the ends of kinds and of pages.
     await write(
       keys.filter((_, i) => i % 97 === 0),
       'anew',

@@ -27,7 +27,7 @@ const port = await startBalancer(controlPlanes, number);
 const config = parse(AgentConfig, { ...agent, serverUrl: `http://127.0.0.1:${port}` });
 let world: Socket | undefined;
 
-// The checkers are told of every report before anyone can have taken it in.
+// The checkers see every report before a control plane can have received it.
 const fetchItself = globalThis.fetch;
 globalThis.fetch = (input, init) => {
   if (typeof input === 'string' && input.endsWith('/reports') && typeof init?.body === 'string') {

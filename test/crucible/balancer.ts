@@ -6,7 +6,7 @@ import { once } from 'node:events';
 
 const askEveryMs = 500;
 const answerTimeoutMs = 1_000;
-/** So many answers in a row must be missing before a control plane counts as down. */
+/** This many answers in a row must be missing before a control plane counts as down. */
 const missedMax = 3;
 
 interface Backend {

@@ -9,7 +9,7 @@ export interface Disk {
   /** Takes all room but some hundred KiB. */
   fill(): Promise<void>;
   free(): Promise<void>;
-  /** Everything not flushed is lost from this moment; whoever writes gets an error. Then end what uses the disk, and `powerOn`. */
+  /** Everything not flushed is lost from this moment; every write gets an error. Then end what uses the disk, and `powerOn`. */
   powerOff(): Promise<void>;
   powerOn(): Promise<void>;
 }

@@ -62,7 +62,7 @@ interface Draw {
   readonly prng: Prng;
   readonly plane: ControlPlane;
   readonly host: Host;
-  /** Undefined while nobody leads. */
+  /** Undefined while there is no leader. */
   readonly leader: ControlPlane | undefined;
   /** The store's member that leads, and any. */
   readonly first: StoreMember;
@@ -300,7 +300,7 @@ export function kindsFor(store: RigStore['kind']): readonly string[] {
   return Object.keys(faultKinds).filter((kind) => store === 'etcd' || !ofEtcd.includes(kind));
 }
 
-/** Those of a run for which nobody has named any. Over SQLite it is power that is cut, again and again. */
+/** The faults of a run for which none were named. Over SQLite it is power that is cut, again and again. */
 export function usualKinds(store: RigStore['kind']): readonly string[] {
   if (store !== 'sqlite') return kindsFor(store);
   return [...Array.from({ length: 5 }, () => 'power-cut'), 'disk-full', 'kill-control-plane', 'kill-agent', 'backup'];
@@ -368,7 +368,7 @@ export async function storm(parts: StormParts): Promise<StormRecord> {
       }),
     );
     await sleep(systemClock, 500 + prng.below(1_500), signal);
-    // Whoever was started anew must be there before it can be taken away again.
+    // A process that was started again must be up before it can be stopped again.
     if (parts.leader() === undefined) await sleep(systemClock, 1_000, signal);
   }
   return record;

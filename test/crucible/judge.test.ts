@@ -182,7 +182,7 @@ describe('the record', () => {
     take(1, allocation);
     addGuest('i-1');
     take(2, keyOf(allocation));
-    expect(record.violations.filter(({ invariant }) => invariant === 5)).toEqual([]); // when it came nobody knows
+    expect(record.violations.filter(({ invariant }) => invariant === 5)).toEqual([]); // the time of its arrival is unknown
     const known = recording();
     known.take(1, allocation);
     known.addGuest('i-1');

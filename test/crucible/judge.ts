@@ -1,4 +1,4 @@
-// What only a whole record can tell: watches against the log, fail-overs, restarts that nobody caused, answers that had to be others.
+// What only a whole record can tell: watches against the log, fail-overs, restarts without a cause, answers that had to be others.
 
 import type { FakeGuest } from '../../src/agent/drivers/fake/world.ts';
 import { type Commit, type CommittedState, createHistory } from '../../src/sim/history.ts';
@@ -50,7 +50,7 @@ export function differenceOf(followed: readonly Commit[], found: readonly Commit
 /** With the default lease; `takesMsMax` is what the product promises. */
 const takesMsMax = 10_000;
 
-/** So long before, a fault of a control plane may still be felt: it starts, or opens its connections anew. */
+/** So long before, a fault of a control plane may still be felt: it starts, or opens its connections again. */
 const recoveryMs = 8_000;
 
 /** Those in which the store was there, and some other control plane was well all the time. */
@@ -83,7 +83,7 @@ export function judgeFailOvers(failOvers: readonly FailOver[]): Violation[] {
   );
 }
 
-/** Guests do not die by themselves here: only the loss of its host is a reason to start an instance anew. */
+/** Guests do not die by themselves here: only the loss of its host is a reason to start an instance again. */
 export function restartFault({ events }: Commit): string | undefined {
   for (const { before, after } of events) {
     if (before?.kind !== 'instance' || after?.kind !== 'instance' || before.metadata.id !== after.metadata.id) continue;

@@ -1,4 +1,4 @@
-// The world of guests told late: each change of a guest waits, as it was, until the log has been read past its time. Who is told of it
+// The world of guests told late: each change of a guest waits, as it was, until the log has been read past its time. Who sees it
 // then knows every commit that can have led to it. No change may be lost, however short-lived.
 
 import type { FakeGuest, FakeWorld } from '../../src/agent/drivers/fake/world.ts';

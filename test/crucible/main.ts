@@ -25,7 +25,7 @@ import { describeError } from '../../src/base/log.ts';
 import { system } from '../../src/base/system.ts';
 
 const kinds: readonly StoreKind[] = ['postgres', 'etcd', 'sqlite'];
-/** Of each store when nobody says how long. */
+/** Default duration for each store. */
 const defaultSeconds: Readonly<Record<StoreKind, number>> = { postgres: 90, etcd: 90, sqlite: 30 };
 
 const usageText = `usage: npm run crucible -- [--store ${kinds.join('|')}] [--minutes N] [--seed N] [--faults a,b] [--json] [--keep]\n`;

@@ -46,7 +46,7 @@ export class RunRecord {
   readonly facts: Facts;
   readonly #world: FakeWorld;
   readonly #late: LateGuests;
-  /** By when they are told of guests: at once, when the log has been read past their changes, once they have been so for a while. */
+  /** When they see guests: at once, when the log has been read past their changes, once they have been so for a while. */
   readonly #earlyCheckers: readonly Checker[];
   readonly #lateCheckers: readonly Checker[];
   readonly #otherCheckers: readonly Checker[];
@@ -237,7 +237,7 @@ export class RunRecord {
     this.#late.tell(isTime, (host, instanceId) => this.#judgeGuest(this.#lateCheckers, host, instanceId));
   }
 
-  /** The log has been read to its end: nobody waits for more of it. */
+  /** The log has been read to its end: nothing waits for more of it. */
   end(): void {
     this.#tellLate(() => true);
   }

@@ -1,5 +1,5 @@
 // What a restore from a backup may claim, after everything else was judged: the store is another epoch, what the backup knew is there,
-// and guests that it does not know run on untouched and are told of.
+// and guests that it does not know run on untouched and are reported.
 
 import { sleep } from '../../src/base/clock.ts';
 import { systemClock } from '../../src/base/system.ts';
@@ -72,7 +72,7 @@ export async function judgeRestore({ fleet, world, storeUrl, file, before }: Res
   return found;
 }
 
-/** Hosts that are not ready, instances that are not there, guests that nobody is told of. */
+/** Hosts that are not ready, instances that are not there, guests that are not reported. */
 async function missingAfterRestore(
   fleet: Fleet,
   plane: ControlPlane,

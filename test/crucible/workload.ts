@@ -36,7 +36,7 @@ export interface WorkloadOptions {
   readonly intents: Intents;
   readonly tenants: number;
   readonly watchers: number;
-  /** At most so many instances of one tenant at once. */
+  /** Maximum number of instances of one tenant at once. */
   readonly ownMax: number;
 }
 
@@ -238,7 +238,7 @@ const betweenCallsMsMean = 150;
 /** Codes after which asking again may help; `StoreFull` says that nothing was changed. */
 const mayHelp = new Set<string>(['Unavailable', 'HostUnreachable', 'StoreFull', 'TooManyRequests', 'none']);
 
-/** As simulated tenants ask; nobody's room is taken, and nobody waits long for a guest to end. */
+/** As simulated tenants ask; no tenant's room is taken, and none waits long for a guest to end. */
 function drawSpec(prng: Prng): Partial<InstanceSpec> {
   return { ...drawInstance(prng), preemption: 'Never', stopGraceMs: prng.below(1_000) };
 }

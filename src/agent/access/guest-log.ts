@@ -9,7 +9,7 @@ export interface LogRange {
   readonly instanceId: string;
   readonly offset: number;
   readonly follow: boolean;
-  /** At most so many bytes; default: all there are. */
+  /** Maximum number of bytes; default: all there are. */
   readonly limit?: number;
 }
 
@@ -21,7 +21,7 @@ const pieceBytes = 64 * 1024;
  */
 const piecesPace = { perSecond: 250, atOnceMax: 2000 };
 const bytesPace = { perSecond: 2 * 1024 * 1024, atOnceMax: 16 * 1024 * 1024 };
-const pollMs = 250; // where growth is not told of, four looks a second are quick enough to read along
+const pollMs = 250; // where the kernel reports no growth, four checks a second are quick enough to follow
 
 /**
  * The first piece always comes, even if empty: its offset says where the log begins. Throws `NoSuchGuest` when there is no guest

@@ -1,4 +1,4 @@
-// What the control plane, and whoever asked it, is told of a failure on this host. What was not foreseen goes to the log as well.
+// Errors of this host, as the control plane and its client see them. An unexpected error is logged as well.
 
 import { ApiError } from '../../api/errors.ts';
 import { describeError, type Logger } from '../../base/log.ts';

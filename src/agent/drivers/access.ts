@@ -34,7 +34,7 @@ export interface GuestAccess {
 export type ImageHealth = 'none' | 'starting' | 'healthy' | 'unhealthy';
 
 export interface Keyboard {
-  /** Resolves when it may be given more. Throws `NotPossible` when nobody takes them any more. */
+  /** Resolves when more may be written. Throws `NotPossible` when the other end takes no more. */
   type(keys: Uint8Array): Promise<void>;
   close(): void;
 }
@@ -46,13 +46,13 @@ export interface ExecOutput {
 
 /** One command, from its start to its end. */
 export interface GuestCommand {
-  /** To be read once. While nobody reads, the command may come to wait. */
+  /** To be read once. The command may block while it is not read. */
   output(): AsyncIterable<ExecOutput>;
   /** Resolves when it takes more. */
   write(input: Uint8Array): Promise<void>;
   endInput(): void;
   resize(size: { readonly columns: number; readonly rows: number }): Promise<void>;
-  /** After all output. Rejects with `DriverError` when nobody knows how it ended. */
+  /** After all output. Rejects with `DriverError` when it is not known how it ended. */
   readonly exit: Promise<{ readonly code: number; readonly signal?: number }>;
   /** Ends it as well as the guest lets us. */
   kill(): void;

@@ -25,7 +25,7 @@ export interface GuestSpec {
   /** Which life of the instance this is; a guest of another incarnation is another guest. */
   readonly incarnation: number;
   readonly name: string;
-  /** Whose it is. Absent: nobody's, and it shares nothing with another guest. */
+  /** Its project. Absent: none, and it shares nothing with another guest. */
   readonly project?: string;
   readonly hostname: string;
   readonly cpus: number;

@@ -1,4 +1,4 @@
-// A refusal that tells whoever asked that another way is open.
+// A refusal that tells the caller to use ssh.
 
 import { DriverError } from '../host/driver-error.ts';
 

@@ -5,7 +5,7 @@ import { chmod, chown, constants, type FileHandle, lstat, mkdir, open, readdir, 
 import { createHash } from 'node:crypto';
 import { dirname, join } from 'node:path';
 
-/** Numbers of users and groups that nobody else of this host has. */
+/** Ids of users and groups that nothing else on this host has. */
 export interface GuestUsers {
   readonly first: number;
   readonly count: number;
@@ -71,7 +71,7 @@ export async function usersBelow(root: string): Promise<Map<string, number>> {
   return found;
 }
 
-/** As whom anything runs on this host now, whoever started it: another agent may have guests, too. */
+/** The users as which anything runs on this host now, also when another process started it: another agent may have guests, too. */
 export async function usersAtWork(): Promise<Set<number>> {
   const found = new Set<number>();
   for (const name of await readdir('/proc')) {
@@ -93,7 +93,7 @@ export async function giveTo(path: string, user: number): Promise<void> {
   }
 }
 
-/** The same for the file of a volume, with the way to it; `readOnly`: only to read. One that is not there is left to whoever opens it. */
+/** The same for the file of a volume, with the way to it; `readOnly`: only to read. A missing file is left to the program that opens it. */
 export async function giveVolumeTo(
   { path, readOnly }: { readonly path: string; readonly readOnly: boolean },
   user: number,
@@ -110,7 +110,7 @@ export async function giveVolumeTo(
   }
 }
 
-/** Who was given a file; undefined: nobody, or it is not there. */
+/** Who was given a file; undefined: no user, or it is not there. */
 export async function holderOf(path: string): Promise<number | undefined> {
   const found = await lstat(path).catch(() => undefined);
   return found === undefined || found.gid === 0 ? undefined : found.gid;

@@ -1,4 +1,4 @@
-// Messages of drivers and files speak of guests and volumes by id, for that is all they know. Whoever reads them knows names: here
+// Messages of drivers and files speak of guests and volumes by id, for that is all they know. Their readers know names: here
 // one becomes the other, on the way out of the agent. An id in a path, or in the name of something on the host, stays.
 
 export type NameOf = (id: string) => string | undefined;

@@ -67,7 +67,7 @@ const ensure = (
     signal: options.signal ?? new AbortController().signal,
     ...(options.onProgress ? { onProgress: options.onProgress } : {}),
   });
-/** Breaks the connection as soon as something has come over it: not earlier, for fetch throws away what nobody has read yet. */
+/** Breaks the connection as soon as something has come over it: not earlier, for fetch discards what was not read yet. */
 const cutWhenSomethingCame = ({ stage, doneBytes }: ImageProgress): void => {
   if (stage === 'downloading' && doneBytes > 0) server.cut();
 };

@@ -84,7 +84,7 @@ it.each<[string, boolean, readonly Wish[]]>([
       }
     };
 
-    /** After each wish, where nobody died. */
+    /** After each wish, when no agent died. */
     const files = new Map<Wish, readonly string[]>();
     await inFolder(async (directory) => {
       for (const wish of wishes) {

@@ -34,7 +34,7 @@ const defaultLimits: JailLimits = { cpuSeconds: 30, memoryBytes: 1024 ** 3 };
 const threadStackBytes = 2 * 1024 ** 2;
 const oneArena = { MALLOC_ARENA_MAX: '1' };
 
-/** Root may leave the network as it is; others need a user namespace for it, and where those are forbidden there is none to be had. */
+/** Root may leave the network as it is; others need a user namespace for it, which may be forbidden. */
 const networkJails = [['--net'], ['--map-root-user', '--net']] as const;
 
 /** As `runTool`; what went over a limit is `failed`, and its `output` says so. */

@@ -8,7 +8,7 @@ import type { LedgerFile } from './ledger.ts';
 export interface DiskCalls {
   /** Null: there is no such file. */
   read(path: string): Promise<string | null>;
-  /** Makes the file, or what it holds, anew. */
+  /** Replaces the file, or its content. */
   write(path: string, text: string): Promise<void>;
   sync(path: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;

@@ -29,7 +29,7 @@ export interface LinkRoutes {
   readonly nameOf?: NameOf;
   /** Absent: nothing moves from this host. */
   readonly outgoing?: Outgoing | undefined;
-  /** Told of the bytes that pass through, to and from guests. */
+  /** Called with the number of bytes that pass to and from guests. */
   readonly carried?: Carried;
 }
 
@@ -109,7 +109,7 @@ async function sendLog(routes: LinkRoutes, stream: ServerHttp2Stream, range: Log
   let next: number | undefined;
   for await (const { offset, data } of followLog({ driver, clock, range }, gone.signal)) {
     if (stream.destroyed || stream.closed) return;
-    // The start of the log was dropped while it was read: whoever asks again hears where it goes on.
+    // The start of the log was dropped while it was read: the next request learns where it continues.
     if (range.follow && next !== undefined && offset !== next) return breakOff(stream);
     next = offset + data.length;
     if (!stream.headersSent) {

@@ -1,5 +1,5 @@
 // Tokens of the metadata service: each says for which guest and until when it is good, and is signed, so nothing is kept of those that were
-// given out. A token of one guest must never be good for another; an agent that starts anew takes none of its predecessor's.
+// given out. A token of one guest must never be good for another; an agent that was restarted accepts none from before.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';

@@ -22,7 +22,7 @@ export interface AddressBook {
   guests(): readonly NatGuest[];
 }
 
-/** The gateway's, at the beginning; the first address of a subnet and its last are nobody's. */
+/** The gateway's, at the beginning; the first address of a subnet and its last are not given out. */
 const firstPlace = 2;
 
 export function createAddressBook(subnet: Subnet): AddressBook {
@@ -66,7 +66,7 @@ export function createAddressBook(subnet: Subnet): AddressBook {
   };
 }
 
-/** A guest's address is for as long as it lives: one outside the subnet would be reached by nobody. */
+/** A guest's address is for as long as it lives: an address outside the subnet could not be reached. */
 export function checkPlace(subnet: Subnet, { instanceId, address }: NatGuest): void {
   if (contains(subnet, address)) return;
   throw new DriverError(

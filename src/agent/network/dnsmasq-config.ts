@@ -1,4 +1,4 @@
-// What dnsmasq is told of the NAT network: pure. It serves leases that are decided here, and writes none down; it never answers anyone
+// The configuration of dnsmasq for the NAT network: pure. It serves leases that are decided here, and writes none down; it never answers anyone
 // but guests.
 
 import type { NatPlace } from './address-book.ts';
@@ -76,7 +76,7 @@ bogus-priv
 export type Lease = Pick<NatPlace, 'macAddress' | 'address'>;
 
 /**
- * Read again when it is told to. `remembered`: what it has given out since its start, which it gives to nobody else for as long as the
+ * Read again when it is told to. `remembered`: what it has given out since its start, which it gives to no other guest for as long as the
  * lease is; they stand there as comments, for the next agent to know.
  */
 export function dhcpHosts(guests: readonly Lease[], remembered: readonly Lease[] = []): string {

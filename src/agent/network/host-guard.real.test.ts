@@ -11,7 +11,7 @@ import { silentLogger } from '../../base/log.ts';
 import { system, systemClock } from '../../base/system.ts';
 import { createHostGuard, type HostGuard } from './host-guard.ts';
 
-/** Nobody's, and another range for each test process. */
+/** Unused, and another range for each test process. */
 const first = 1_950_000_000 + system.pid() * 10;
 const users = { first, count: 10 };
 const table = `berth_agent_test${system.pid()}`;
@@ -59,7 +59,7 @@ describe.skipIf(reason !== undefined)(`a host that is closed to users of guests$
   });
 
   const tableThere = (): boolean => spawnSync('nft', ['list', 'table', 'inet', table]).status === 0;
-  /** Says its name to whoever connects. */
+  /** Says its name on each connection. */
   const serve = async (host: string, port = 0): Promise<number> => {
     const server = createServer((socket) => socket.end('hello'));
     servers.push(server);

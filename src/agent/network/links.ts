@@ -26,7 +26,7 @@ const Links = Type.Array(
 );
 
 export interface Link {
-  /** Another when the link is made anew. */
+  /** Changes when the link is created again. */
   readonly index: number;
   readonly name: string;
   readonly bridge: boolean;
@@ -76,7 +76,7 @@ export function bridgeFault(
   const there = links.find(({ name }) => name === natBridge);
   if (there !== undefined && there.alias !== mark) {
     const whose = there.alias?.startsWith('berth ') ? `is of another agent (${there.alias})` : 'was not made by Berth';
-    return `the link ${natBridge} ${whose}; remove it ("ip link delete ${natBridge}") if nobody needs it`;
+    return `the link ${natBridge} ${whose}; remove it ("ip link delete ${natBridge}") if it is not in use`;
   }
   for (const { name, addresses } of links) {
     const inTheWay = name === natBridge ? undefined : addresses.find(({ address }) => contains(subnet, address));

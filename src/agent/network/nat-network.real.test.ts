@@ -27,7 +27,7 @@ describe.skipIf(reason !== undefined)(`the NAT network${reason ? ` (${reason})` 
         text: expect.stringContaining(`leased ${guest.address} 10.77.0.1 10.77.0.1`),
       });
       expect(await guest.get('http://192.0.2.2/')).toEqual({ ok: true, text: 'seen 192.0.2.1' });
-      // Asked for nowhere else: dnsmasq itself knows that nobody else can know names of private addresses.
+      // Asked for nowhere else: dnsmasq itself knows that no other server can know names of private addresses.
       expect((await guest.run('busybox', 'nslookup', '10.77.0.1', '10.77.0.1')).text).toContain('NXDOMAIN');
     }
     expect(ann.address).not.toBe(ben.address);
@@ -112,7 +112,7 @@ describe.skipIf(reason !== undefined)(`the NAT network${reason ? ` (${reason})` 
     expect((await ann.run('busybox', 'ping', '-c', '1', '-W', '1', ben.address)).ok).toBe(false);
     // The host itself reaches its guests: that is how their ports are published.
     expect((await networks.host('busybox', 'ping', '-c', '1', '-W', '2', ben.address)).ok).toBe(true);
-    // Nobody outside gets in by taking the host for a router.
+    // No outside machine gets in by taking the host for a router.
     await networks.outside('ip', 'route', 'add', '10.77.0.0/24', 'via', '192.0.2.1');
     expect((await networks.outside('busybox', 'ping', '-c', '1', '-W', '1', ben.address)).ok).toBe(false);
     expect((await networks.outside('busybox', 'ping', '-c', '1', '-W', '1', '10.77.0.1')).ok).toBe(false);

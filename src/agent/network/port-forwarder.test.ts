@@ -20,7 +20,7 @@ const portOf = (server: { address(): unknown }): number => {
   const address = server.address();
   return typeof address === 'object' && address !== null && 'port' in address ? Number(address.port) : 0;
 };
-/** Free a moment ago, and nobody else wants ports on 127.0.0.2. */
+/** Free a moment ago, and no other program wants ports on 127.0.0.2. */
 const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, bindAddress);
   await once(server, 'listening');

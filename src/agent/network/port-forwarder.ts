@@ -10,7 +10,7 @@ import { describeError, type Logger } from '../../base/log.ts';
 export interface PortForwarderOptions {
   readonly ports: readonly GuestPort[];
   readonly bindAddress: string;
-  /** Of the guest; undefined while nobody knows it: then connections are refused, and packets dropped. */
+  /** Address of the guest; undefined while it is unknown: then connections are refused, and packets dropped. */
   readonly target: () => Promise<string | undefined>;
   readonly clock: Clock;
   readonly log: Logger;
@@ -106,7 +106,7 @@ function keep(open: Set<Socket>, socket: Socket): void {
   socket.on('error', () => {}); // its close follows, and ends the other side
 }
 
-/** `pipe` waits for whoever reads slowly, so nothing piles up; each half ends by itself, and a broken side takes the other with it. */
+/** `pipe` waits for a slow reader, so nothing piles up; each half ends by itself, and a broken side takes the other with it. */
 function join(client: Socket, guest: Socket): void {
   client.pipe(guest);
   guest.pipe(client);

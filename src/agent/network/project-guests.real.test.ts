@@ -55,7 +55,7 @@ describe.skipIf(reason !== undefined)(`guests of projects${reason ? ` (${reason}
     expect(await reaches(ann, ben)).toBe(true);
     for (const to of [ben, cat]) await ann.must('ip', 'route', 'delete', `${to.address}/32`);
 
-    // IPv6 is for nobody: not within a project, and not across.
+    // No guest has IPv6: not within a project, and not across.
     for (const [i, each] of [ann, ben, cat].entries())
       await each.run('ip', 'address', 'add', `fd00::${i + 1}/64`, 'dev', 'eth0', 'nodad');
     for (const address of ['fd00::2', 'fd00::3'])

@@ -31,7 +31,7 @@ export function projectNames(guests: readonly Pick<NatPlace, 'address' | 'projec
 /** Where dnsmasq listens on the gateway's address: guests ask port 53, and nat-rules.ts leads them there. */
 const firstPort = 10_053;
 
-/** `remembered`: by key, as long as the server runs it keeps its port. `isFree` says whether nobody else listens there. */
+/** `remembered`: by key, as long as the server runs it keeps its port. `isFree` says whether no other program listens there. */
 export async function givePorts(
   projects: readonly ProjectNames[],
   {

@@ -5,7 +5,7 @@ import { isIPv4 } from 'node:net';
 export interface Subnet {
   readonly first: number;
   readonly prefix: number;
-  /** Addresses, with the first and the last, which nobody can have. */
+  /** Addresses, with the first and the last, which no guest can have. */
   readonly size: number;
 }
 

@@ -30,7 +30,7 @@ export function whyNoNetworks(): string | undefined {
     '-c',
     'ip link add name b type bridge && ip tuntap add dev t mode tap && nft add table bridge t',
   ];
-  return spawnSync('unshare', tried).status === 0 ? undefined : 'no bridges, taps or nftables are to be had here';
+  return spawnSync('unshare', tried).status === 0 ? undefined : 'bridges, taps or nftables do not work here';
 }
 
 export interface Said {

@@ -43,7 +43,7 @@ export async function makeRealVolumeHost(): Promise<RealVolumeHost> {
   };
 }
 
-/** Into the first sectors of a volume that nobody has open. */
+/** Into the first sectors of a volume that is not open. */
 export async function writeLetter(path: string, letter: string): Promise<void> {
   await run('qemu-io', ['-f', 'qcow2', '-c', `write -P ${letter.charCodeAt(0)} 0 4096`, path]);
 }

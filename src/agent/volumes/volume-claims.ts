@@ -1,4 +1,4 @@
-// Who is about to do something with a volume's file: a guest that is made or started with it, or the change of a file that nobody has open.
+// Who is about to do something with a volume's file: a guest that is made or started with it, or the change of a file that is not open.
 // Two never do at once. It knows only what goes on in this process; the locks of the file itself are what holds against others.
 
 export interface VolumeClaims {

@@ -10,9 +10,9 @@
 //
 // remove*: once no guest has it, and no copy is made of it. Until it is known which guests there are, all may have it.
 //
-// - An empty volume in the place of one that was lost would hide the loss: what was made once is never made anew.
+// - An empty volume in the place of one that was lost would hide the loss: a volume is made only once.
 // - A volume grows and never shrinks.
-// - Snapshots that nobody wants go first, as they give room back; then it grows; then the new ones are made.
+// - Snapshots that are no longer wanted go first, as they give room back; then it grows; then the new ones are made.
 // - Every difference is an action of its own: one that fails keeps none of the others from being made.
 
 import { gibibyte } from '../../base/bytes.ts';

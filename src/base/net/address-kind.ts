@@ -11,7 +11,7 @@ const lists: Readonly<Record<'private' | 'forbidden', readonly string[]>> = {
     ...['10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '198.18.0.0/15'],
     ...['::1/128', '64:ff9b:1::/48', 'fc00::/7', 'fec0::/10'],
   ],
-  // No server, or one that gives away a host's credentials to whoever asks from it.
+  // No server, or one that gives a host's credentials to any local client.
   forbidden: [
     ...['0.0.0.0/8', '169.254.0.0/16', '192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24', '198.51.100.0/24'],
     ...['203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4', '100.100.100.200/32'],

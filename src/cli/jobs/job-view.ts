@@ -104,7 +104,7 @@ function attemptText(attempt: JobAttempt, nowMs: number): string {
 function heldText({ spec, status }: Job, nowMs: number): string | undefined {
   const { heldUntilMs, instance } = status;
   if (heldUntilMs === undefined || instance === undefined || heldUntilMs <= nowMs) return undefined;
-  const way = spec.sshKeys.length > 0 ? 'ssh' : 'console'; // without a key nobody is let in by ssh
+  const way = spec.sshKeys.length > 0 ? 'ssh' : 'console'; // ssh needs a key
   return `instance ${instance} stays for ${age(heldUntilMs - nowMs)}: berth ${way} ${instance}; let somebody else in: berth share ${instance}; end it early: berth rm ${instance}`;
 }
 

@@ -36,7 +36,7 @@ export async function publishRequest(
       connection.on('error', reject);
       connection.on('connection', resolve);
     });
-    await connected; // at the first failure, it is told of
+    await connected; // throws at the first failure
     const channel = await connection.acquire();
     let returned = false;
     channel.on('basic.return', () => (returned = true));

@@ -122,7 +122,7 @@ function emptiable(
   return looked.filter((_, i) => from.has(i));
 }
 
-/** A person asks for the moves: none is too dear. */
+/** A person asks for the moves: none costs too much. */
 const price = { nowS: 0, lifetimeS: 0, budgetScale: 1 } as const;
 
 /** Each with all others closed, and with what has left before. A host that would not become empty is left out. */

@@ -1,5 +1,5 @@
 // Applies a list of nodes: judged as a whole, then a few hosts at a time, each with a condition on what it was decided on. A crash in
-// between leaves some hosts as they were; the next list finds them. What is so already is found without a commit.
+// between leaves some hosts as they were; the next list finds them. Hosts without a change need no commit.
 
 import type { Inventory, InventoryStatus } from '../../api/resources/inventory.ts';
 import type { Clock } from '../../base/clock.ts';

@@ -1,4 +1,4 @@
-// What this control plane measures, in the form that Prometheus reads. Read when it is asked for, so that nothing is counted for nobody.
+// What this control plane measures, in the form that Prometheus reads. Computed on demand, so that nothing is counted in vain.
 
 import { Counter, Gauge, Registry } from 'prom-client';
 import { FindingCode } from '../../api/verify.ts';

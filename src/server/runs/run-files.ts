@@ -1,7 +1,7 @@
 // The files of runs, as routes use them: bytes arrive at absolute offsets, from one sender or from several after one another,
 // and are read while they arrive.
 //
-// The bytes at an offset are always the same, whoever sends them and however often. So writers need no lock: each begins at or
+// The bytes at an offset are always the same, from any sender and in any repetition. So writers need no lock: each begins at or
 // before the end of the file, and two of them write the same bytes.
 
 import { gibibyte, mebibyte } from '../../base/bytes.ts';

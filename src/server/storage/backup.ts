@@ -36,7 +36,7 @@ export class BadBackup extends Error {
 export interface BackupOptions {
   readonly version: string;
   readonly nowMs: number;
-  /** Of a store that is closed, too: for whoever closed it. */
+  /** Also of a closed store, for the caller that closed it. */
   readonly closedToo?: boolean;
 }
 
@@ -170,7 +170,7 @@ function parseLine(line: Buffer, number: number): Readonly<Record<string, unknow
   throw new BadBackup(`line ${number} is not JSON${number === 1 ? ': it is not a backup made by Berth' : ''}`);
 }
 
-/** Nobody's record is larger than a commit. */
+/** No record is larger than a commit. */
 const lineBytesMax = 64 * 1024 * 1024;
 
 async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {

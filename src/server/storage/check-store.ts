@@ -119,7 +119,7 @@ async function checkHistory(
     } catch (error) {
       if (!(error instanceof Compacted)) throw error;
       if (begun && error.before - 1 <= after) throw error;
-      if (begun) last.clear(); // forgotten while it was read: what is left is read anew
+      if (begun) last.clear(); // compacted during the read: read the rest again
       after = error.before - 1;
       begun = true;
     }

@@ -1,4 +1,4 @@
-// The store's own record, read from the store itself: by whoever works on a store that no control plane of this process follows.
+// The store's own record, read from the store itself: for work on a store that no control plane of this process follows.
 
 import { decodeRecord } from '../../core/state/codec.ts';
 import { keys } from '../../core/state/keys.ts';

@@ -1,5 +1,5 @@
-// Forgets the store's history, so that its log does not grow for ever: what is older than a while, and what is more than so many
-// revisions. Current entries stay; who watches from before is told `Compacted` and lists again. It never decides anything.
+// Compaction: removes the store's history beyond an age and a number of revisions, so that its log does not grow for ever. Current entries
+// stay; a watch from an older revision gets `Compacted`, and its client lists again. It never decides anything.
 
 import { type Buggify, neverBuggify } from '../../base/buggify.ts';
 import type { Clock, Timer } from '../../base/clock.ts';

@@ -61,7 +61,7 @@ export async function readState(
   return { changes: [...changes.values()], revision: newest };
 }
 
-/** Kinds of which the first written comes first: of images that share an alias the last one has it. Nobody asks for that of the others. */
+/** Kinds of which the first written comes first: of images that share an alias the last one has it. The order of the others does not matter. */
 const inOrderOfRevision: ReadonlySet<RecordKind> = new Set([...writtenOnce, 'image']);
 
 /** Takes those changes out that the entries hold then. */

@@ -7,7 +7,7 @@ import { type SimOptions, simulate } from '../simulate.ts';
 
 /** What the other one asks for. */
 export interface Order extends Omit<SimOptions, 'trace'> {
-  /** So many of the last lines of what happened; default: none. */
+  /** This many of the last lines of what happened; default: none. */
   readonly traceLines?: number;
 }
 

@@ -107,7 +107,7 @@ describe('what is due', () => {
     const { commit, unrest, overdue, pass } = testHistory(dueChecker, { restartDelayMs: 15_000 });
     commit(host, provider, failed, held(everything));
     unrest();
-    pass(56_000); // twice its delay, as clocks may disagree, and what is left for nobody to do it
+    pass(56_000); // twice its delay, as clocks may disagree, and the time in which no control plane could do it
     unrest();
     expect(overdue()).toMatch(`restart has work to do on ${instanceKey}`);
   });

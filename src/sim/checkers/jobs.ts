@@ -99,7 +99,7 @@ function unrestOf(
     if (left) return 'has ended, and its instance is still there';
     return metadata.deletionRequestedAtMs === undefined || instance ? undefined : 'is deleted, and its record stays';
   }
-  // Nobody knows what runs on a host that has not come back since a restore; such an attempt is given up after an hour.
+  // It is unknown what runs on a host that has not come back since a restore; such an attempt is given up after an hour.
   if (isDead(instance?.status.host ?? '') && runningReasonOf(instance) === restored) return undefined;
   if (status.phase !== 'Queued') return `stays ${status.phase} in attempt ${status.attempt}`;
   if (instance?.status.phase === 'Pending' || status.reason !== undefined) return undefined;

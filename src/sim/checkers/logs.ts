@@ -1,5 +1,5 @@
 // Invariant 9, of logs: at rest the log of an attempt that succeeded has exactly the lines that its program has printed, of each stream in their order:
-// none is lost, none comes twice, whoever died on the way. A log that is said to be incomplete is none that was promised.
+// none is lost, none comes twice, also when a process died on the way. A log that is said to be incomplete is none that was promised.
 
 import type { Job, JobAttempt } from '../../api/resources/job.ts';
 import { programOfCommit } from '../world/commits.ts';

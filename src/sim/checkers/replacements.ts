@@ -1,4 +1,4 @@
-// Invariant 2, as it is recorded: an exclusive instance is placed anew after the loss of its host only with a proof that
+// Invariant 2, as it is recorded: an exclusive instance is placed again after the loss of its host only with a proof that
 // is committed no later.
 
 import type { HostProof } from '../../api/resources/host-state.ts';

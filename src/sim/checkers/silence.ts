@@ -1,4 +1,4 @@
-// Not one of the numbered invariants: silence is not death. Nobody can be heard while the store is down or the only server stands still or is flooded, so a
+// Not one of the numbered invariants: silence is not death. No host can be heard while the store is down or the only server stands still or is flooded, so a
 // host is not called silent when that is why its lease was not renewed.
 
 import type { Host } from '../../api/resources/host.ts';

@@ -1,4 +1,4 @@
-// Not bugs: the tables of bounded size that remember what was dear to work out, made so small that they forget all the time. Nothing may
+// Not bugs: the tables of bounded size that keep expensive results, made so small that they forget all the time. Nothing may
 // hang on what they happen to remember, for that is the whole past of a process; runs must be the same to the last byte.
 
 import type { Planted } from './plant.ts';

@@ -1,4 +1,4 @@
-// The museum: every planted bug is put in, and the simulator must find it as what it is, within so many runs. It measures the tests, not the
+// The museum: every planted bug is put in, and the simulator must find it as what it is, within a number of runs. It measures the tests, not the
 // product. Its budget is a number of runs, never a time: the same code has the same outcome on every machine.
 
 import { readFile } from 'node:fs/promises';

@@ -8,7 +8,7 @@ export class Departures {
     return this.#rows.length;
   }
 
-  /** Infinity when nobody leaves. */
+  /** Infinity when none ends. */
   get nextS(): number {
     return this.#times[0] ?? Number.POSITIVE_INFINITY;
   }

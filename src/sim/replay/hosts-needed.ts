@@ -1,6 +1,6 @@
 // How many hosts of one shape are needed at least for what is there: no packing, however clever, does with fewer. The largest of three
 // bounds: what is asked for of each class over what a host has; Martello and Toth's L2 for what is too large to share a host (Lower
-// bounds and reduction procedures for the bin packing problem, 1990); and groups of which a host may have only so many.
+// bounds and reduction procedures for the bin packing problem, 1990); and groups with a limit for each host.
 
 export class HostsNeeded {
   readonly #capacity: readonly number[];

@@ -14,7 +14,7 @@ import type { HostShape } from './replay-fleet.ts';
 // Classes of a replay. CPUs are counted in thousandths: no rule minds the unit.
 export const diskClass = 'CUSTOM_DISK_MIB';
 export const networkClass = 'CUSTOM_NETWORK_PERCENT';
-/** Where nobody tells how much there is. */
+/** For an amount that is not stated. */
 const plenty = 2 ** 45;
 const project = 'trace';
 

@@ -2,7 +2,7 @@
 
 import { type FleetHost, readFleet } from './fleet.ts';
 
-/** What one host has; undefined where nobody tells: then it is never too little. */
+/** What one host has; undefined when it is not stated: then it is never too little. */
 export interface HostShape {
   readonly cpuMilli: number;
   readonly memoryMiB: number | undefined;
@@ -35,7 +35,7 @@ export function isFleetShape(text: string): boolean {
   return /^\d+(\.\d+)?x/.test(text);
 }
 
-/** `64x128GiB`: as many as needed; `100x64x128GiBx8:A100`: so many, with GPUs. */
+/** `64x128GiB`: as many as needed; `100x64x128GiBx8:A100`: a hundred, with GPUs. */
 export function parseFleetShape(text: string): ReplayFleet {
   const match = fleetPattern.exec(text)?.groups;
   if (!match)

@@ -24,7 +24,7 @@ export interface ReplayOptions {
   readonly trace: Trace;
   readonly fleet: ReplayFleet;
   readonly profile: ProfileName;
-  /** So many moves may be made for each instance that arrives, 0.02 for one for 50. 0: none. */
+  /** Moves for each instance that arrives: 0.02 is one for 50; 0: none. */
   readonly movesPerArrival: number;
   /** Milliseconds since some start: for the rate of decisions. */
   readonly clockMs: () => number;

@@ -30,7 +30,7 @@ export interface Asked {
   readonly possible: boolean;
 }
 
-/** What a host has of what rows ask for; 0: it does not count, or nobody tells. */
+/** What a host has of what rows ask for; 0: it does not count, or is not stated. */
 export function capacityOf({ cpuMilli, memoryMiB, diskMiB, networkPercent, gpus }: HostShape): readonly number[] {
   return [cpuMilli, memoryMiB ?? 0, diskMiB ?? 0, networkPercent ?? 0, 1000 * gpus];
 }
@@ -75,7 +75,7 @@ export class TraceRequests {
     const disk = this.#disks ? (trace.diskMiB[row] ?? 0) : 0;
     const network = this.#network ? (trace.networkPercent[row] ?? 0) : 0;
     const gpus = trace.gpus[row] ?? 0;
-    // Told of one GPU only; of 0 thousandths nobody has any use.
+    // With one GPU only; 0 thousandths are of no use.
     const share = gpus === 1 ? (trace.gpuMilli[row] ?? 0) : 0;
     const shared = share > 0 && share < 1000;
     const specText = trace.gpuSpec.names[trace.gpuSpec.of[row] ?? 0] ?? '';

@@ -30,7 +30,7 @@ export interface Trace {
   readonly networkPercent: Int32Array;
   /** Accepted GPU models with `|` between them; '' is any. */
   readonly gpuSpec: SharedNames;
-  /** At most so many of the group on one host; 0 is no limit. */
+  /** Maximum number of the group on one host; 0 is no limit. */
   readonly maxPerHost: Int32Array;
   /** The host that the recorded system chose; '' where unknown. */
   readonly recordedHost: SharedNames;

@@ -1,4 +1,4 @@
-// The true world of guests as one life of an agent sees it: on its own clock, and told of changes as events of its own. When that
+// The true world of guests as one life of an agent sees it: on its own clock, with changes as events of its own. When that
 // life ends, so does what it hears; the guests stay.
 
 import type { FakeWorld } from '../../agent/drivers/fake/world.ts';

@@ -32,7 +32,7 @@ const steps: readonly ((schema: string) => string)[] = [
   commitOneFunction,
 ];
 
-/** So many keys are written one by one: a single row costs half as much then, and from here on sets are cheaper. */
+/** Up to this many keys are written one by one: a single row costs half as much then, and from here on sets are cheaper. */
 const fewKeys = 4;
 
 /** What this Berth knows. */
@@ -100,7 +100,7 @@ export function channelOf(schema: string): string {
 }
 
 /**
- * As SQL: a lock that each session which listens shares, from before it listens. A commit that can have it alone is heard by nobody else, and
+ * As SQL: a lock that each session which listens shares, from before it listens. A commit that can have it alone has no other listener, and
  * spares itself the notice: a fifth of what a small commit costs the server.
  */
 export function listenersOf(schema: string): string {
@@ -114,7 +114,7 @@ export function listenersOf(schema: string): string {
  *
  * The first statement locks the one row of `state` until the transaction ends, so batches of all servers stand in a line, and each takes
  * its revisions where the one before left off, without a gap. READ COMMITTED is enough: each later statement sees all that was committed
- * before it began, and nobody writes without that lock. Whoever sees a row of the log sees the entries that were committed with it. The
+ * before it began, and nothing is written without that lock. A reader that sees a row of the log sees the entries that were committed with it. The
  * row is locked, not written: its old versions would have to stay for as long as a backup reads, and every commit would walk past them.
  */
 function commitFunction(schema: string): string {

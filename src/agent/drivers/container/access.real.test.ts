@@ -24,7 +24,7 @@ it('a connection that breaks while nobody reads on is told to who does', async (
   expect(await output.next()).toMatchObject({ value: { stream: 'stdout', data: Buffer.from('y\n') } });
   stream.destroy(new Error('the engine was killed'));
   await turn();
-  await turn(); // an error that nobody takes would have ended the process by now
+  await turn(); // an unhandled error would have ended the process by now
   expect(await output.next()).toMatchObject({ done: true });
   await expect(command?.exit).rejects.toThrow('the engine was killed');
 });

@@ -54,7 +54,7 @@ export function whyNoPodman(): string | undefined {
   ] as const) {
     if (!existsSync(program)) return `${name} is not installed (package ${name})`;
   }
-  return inChroot() && !unshares('unchanged') ? 'there are no mount namespaces to be had here' : undefined;
+  return inChroot() && !unshares('unchanged') ? 'mount namespaces do not work here' : undefined;
 }
 
 /** Why no program can be run in a container that runs, nor its health be checked; undefined: it can. */
@@ -69,7 +69,7 @@ const inChroot = (): boolean => !unshares('private');
 
 /**
  * For a chroot: all that is mounted, seen once more below a root that is a mount point, since runc asks for one. Bound below a mount that
- * is private, so that nobody else ever sees it there.
+ * is private, so that no other process sees it there.
  */
 const newRoot = `set -e
 mount -t tmpfs tmpfs "$1"

@@ -115,7 +115,7 @@ describe('the program of a fake guest', () => {
     first.say({ kind: 'ack', stream: 'stdout', offset: 4 });
     await pass(10);
     first.port.destroy();
-    await pass(5000); // nobody listens
+    await pass(5000); // without a listener
     const second = await openPort();
     second.hello('00000002');
     await pass(10);

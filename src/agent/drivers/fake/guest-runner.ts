@@ -1,5 +1,5 @@
 // The runner inside a fake guest: it runs the program of the run disk on the guest's time, and speaks the guest's side of the runner's protocol.
-// As a real one, it keeps what was not acknowledged over disconnects, and loses everything when the guest is started anew.
+// As a real one, it keeps what was not acknowledged over disconnects, and loses everything when the guest is started again.
 
 import {
   type AgentCommand,

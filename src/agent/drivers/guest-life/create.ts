@@ -1,5 +1,5 @@
 // Makes a guest: record, ports, what it consists of, process, in this order. Repeated after an interruption it goes on with what is
-// there; it never makes anew what a guest has written to.
+// there; it never replaces what a guest has written to.
 
 import type { GuestSpec } from '../driver.ts';
 import { DriverError } from '../../host/driver-error.ts';

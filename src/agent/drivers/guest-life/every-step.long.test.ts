@@ -135,7 +135,7 @@ function everyStepOf(kind: 'QEMU' | 'libvirt'): void {
   };
 
   it('is followed by one that finishes it, with one guest that runs as long as it should, and nothing left over', async () => {
-    /** After each wish, where nobody died. */
+    /** After each wish, when no agent died. */
     const files = new Map<Wish, readonly string[]>();
     await onHost(async (host) => {
       const spec = await specOn(host);
@@ -159,7 +159,7 @@ function everyStepOf(kind: 'QEMU' | 'libvirt'): void {
         const guest = () => driver.guests().find((each) => each.instanceId === instanceId);
         const ends = wish === 'stop' || wish === 'remove';
         if (ran !== null && !ends) expect(guest()?.state).toBe('running');
-        if (wish !== 'copy') await carryOut(driver, wish, spec); // of a copy nobody asks the next one
+        if (wish !== 'copy') await carryOut(driver, wish, spec); // the next agent is not asked for the copy
         if (wish === 'remove') return expect(await host.traces(instanceId)).toEqual([]);
         const runs = wish === 'create' || wish === 'start';
         expect(guest()).toMatchObject({ state: runs ? 'running' : 'stopped', volumes: [`vol_${'1'.repeat(26)}`] });

@@ -37,7 +37,7 @@ export async function followRun(hands: Hands, slot: Slot, following: Following):
     if (slot.run === run && (slot.record?.suspended ?? false) !== suspended) hands.slots.saveLater(slot, { suspended });
   });
   void run.guestEnded?.then((how) => letGo(hands, slot, { run, how }));
-  // Whoever asked for it in vain asks again.
+  // A caller that asked in vain asks again.
   run.volumes?.onGone(() => hands.slots.notify(slot.instanceId));
   const found = (address: string, sure: boolean): void => {
     const shown = slot.record?.address;
@@ -145,7 +145,7 @@ function trim(
     );
 }
 
-/** Ends what a guest left behind. Why that ended is noted first: afterwards nobody could tell but this agent, which may die. */
+/** Ends what a guest left behind. Why that ended is noted first: afterwards only this agent would know, which may die. */
 async function letGo(
   hands: Hands,
   slot: Slot,

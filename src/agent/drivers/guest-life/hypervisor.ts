@@ -31,7 +31,7 @@ export interface RunEnd {
   readonly cause: 'guest-shutdown' | 'other' | 'detached';
   /** How it ended, for people. */
   readonly detail: string;
-  /** What that makes of the guest, where whoever runs it knows; absent: `cause` tells. */
+  /** The state of the guest after it, if the hypervisor knows; absent: it follows from `cause`. */
   readonly verdict?: { readonly state: 'exited' | 'failed'; readonly reason: Trouble };
 }
 
@@ -49,10 +49,10 @@ export interface OpenVolume {
 
 /**
  * The volumes of a machine that runs. Every function throws `DriverError`: `NotPossible` and `DiskFull` where nothing was done,
- * `HypervisorFailed` where nobody knows. Either way it is asked again later.
+ * `HypervisorFailed` when that is unknown. Either way it is asked again later.
  */
 export interface RunVolumes {
-  /** As they really are, whoever opened them. */
+  /** As they really are, also when another process opened them. */
   open(): Promise<readonly OpenVolume[]>;
   attach(volume: GuestVolume): Promise<void>;
   /** Resolves when its file is closed. A guest that does not let go in time is not forced to. */
@@ -69,7 +69,7 @@ export interface RunSuspension {
   suspend(): Promise<void>;
   /** Resolves when they do not stand still for a wish any more. */
   resume(): Promise<void>;
-  /** Whether they stand still for a wish, whosever: told as soon as it is known and at each change. */
+  /** Whether its processors are paused on request, by any program: reported when it is known, and at each change. */
   onChange(listener: (suspended: boolean) => void): void;
 }
 
@@ -112,7 +112,7 @@ export interface Run {
   readonly connected: Promise<void>;
   readonly ended: Promise<RunEnd>;
   /**
-   * Resolves when its guest has ended by itself and what ran it stays, so that nobody misses why: to be ended once that is written down. Absent:
+   * Resolves when its guest has ended by itself and what ran it stays, so that the reason is not lost: to be ended once it is recorded. Absent:
    * nothing stays. A `Trouble`: its hypervisor stopped it for good, and why.
    */
   readonly guestEnded?: Promise<GuestEnd | Trouble>;
@@ -120,7 +120,7 @@ export interface Run {
   onTrouble(listener: (trouble: Trouble | undefined) => void): void;
   /** Where its boot stands, told at once and at each change; absent: its console tells. */
   onMarks?(listener: (marks: BootMarks) => void): void;
-  /** Whoever knows the guest's address without its console tells it here, and each that follows; not `sure`: only where nothing else is known. */
+  /** Reports the guest's address when it is known without the console, and each change; not `sure`: used only when nothing else is known. */
   onAddress?(listener: (address: string, sure: boolean) => void): void;
   alive(): Promise<boolean>;
   /** How it stands, in the hypervisor's own words. Never throws. */
@@ -169,7 +169,7 @@ export interface MakeCall {
   readonly onImage: (found: { readonly digest: string; readonly image?: GuestRecord['image'] }) => Promise<void>;
   /** Does one step, shown as a phase; throws `Aborted` after it when `signal` has. */
   readonly timed: <Result>(name: string, progress: string, act: () => Promise<Result>) => Promise<Result>;
-  /** Does what this host's own disk and processor are needed for, and no network: among so many at a time as they can bear. */
+  /** Does what this host's own disk and processor are needed for, and no network: as many at a time as they can take. */
   readonly locally: <Result>(act: () => Promise<Result>) => Promise<Result>;
 }
 
@@ -206,7 +206,7 @@ export interface Hypervisor {
   fallBack?(from: { readonly image: string; readonly reason: string }): Promise<void>;
   /** Grows when what `fingerprint` says may have changed. */
   changes?(): number;
-  /** Makes what a guest consists of; absent: the disk and the seed of a virtual machine. What an interrupted one left is used, or made anew. */
+  /** Makes what a guest consists of; absent: the disk and the seed of a virtual machine. What an interrupted creation left is used, or replaced. */
   make?(call: MakeCall): Promise<void>;
   /** `onProcess` runs as soon as there is anything, before it is asked for more. */
   start(

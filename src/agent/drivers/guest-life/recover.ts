@@ -109,7 +109,7 @@ async function takeUpFound(
 ): Promise<void> {
   const directory = await hands.directoryOf(slot.instanceId);
   const { network } = record;
-  // Also of one that was being made: what was done for it is not undone, if nobody wants it any more, where nobody knows of it. One that failed has none.
+  // Also for a creation that was under way: without a record, its parts would not be removed when it is no longer wanted. One that failed has none.
   if (network !== undefined && (record.created || run !== null || record.state === 'preparing'))
     hands.hypervisor.network?.adopt({ instanceId: slot.instanceId, directory, network });
   // The memory will not arrive: the agent starts the move again, or removes the guest.
@@ -142,7 +142,7 @@ async function adopt(
     launching: false,
     created: true,
     state: 'running',
-    // A pause shows itself again; that the guest was told of an error does not.
+    // A pause shows again; an error that the guest saw does not.
     reason: record.state === 'running' && record.reason?.code === 'DiskError' ? record.reason : undefined,
     ...(record.fallback === undefined || record.accelerator !== 'tcg'
       ? {}

@@ -1,4 +1,4 @@
-// Ends a guest and removes every trace of it: its process, also one that nobody looks after, its files, its ports. Must never
+// Ends a guest and removes every trace of it: its process, also one that is not watched, its files, its ports. Must never
 // touch a process that is not surely this guest's.
 
 import { readdir, rm } from 'node:fs/promises';
@@ -37,7 +37,7 @@ export async function removeNow(hands: Hands, slot: Slot): Promise<void> {
       instance: slot.instanceId,
       error: describeError(error),
     }),
-  ); // whoever is given one next takes it anyway
+  ); // the next owner takes it anyway
   if (record !== undefined)
     await hands.hypervisor.purge({ directory, ...(isDamaged(record) ? {} : { uuid: record.uuid }) });
   await hands.hypervisor.network?.release(slot.instanceId);
@@ -47,7 +47,7 @@ export async function removeNow(hands: Hands, slot: Slot): Promise<void> {
   const hadRecord = slot.record !== undefined;
   slot.record = undefined; // from here on nothing writes into the folder
   await slot.writing;
-  // The record goes last: whoever dies here finds the guest again and removes the rest.
+  // The record goes last: an agent that dies here finds the guest again and removes the rest.
   for (const name of await readdir(directory).catch(() => [])) {
     if (name !== 'guest.json') await rm(join(directory, name), { recursive: true, force: true });
   }

@@ -36,7 +36,7 @@ export function watchSuspension(machine: {
       again = false;
       const suspended = await machine.look();
       if (again) continue;
-      looking = undefined; // before anyone is told: whoever asks from now on is to have another look
+      looking = undefined; // before the listeners run: calls from now on must look again
       seen(suspended);
       return suspended;
     }

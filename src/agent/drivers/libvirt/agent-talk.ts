@@ -12,11 +12,11 @@ import { LibvirtError, libvirtErrors } from './wire/rpc.ts';
 /** As for an agent that is asked directly. */
 const answerTimeoutSeconds = 10;
 
-/** Holds a connection to libvirt of its own until it is released: an agent that hangs is nobody else's trouble. */
+/** Holds a connection to libvirt of its own until it is released: an agent that hangs delays no other call. */
 export function talkByLibvirt(connection: Connection, domain: Domain): GuestAgentUse {
   const released = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<Libvirt>();
-  opened.promise.catch(() => {}); // whoever asks is told
+  opened.promise.catch(() => {}); // reported to the caller
   connection
     .apart((libvirt) => {
       opened.resolve(libvirt);

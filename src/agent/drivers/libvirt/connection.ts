@@ -188,7 +188,7 @@ class SharedConnection implements Connection {
       try {
         return await this.#open({ events: false });
       } catch (error) {
-        log.debug('libvirt lets nobody in', { error: describeError(error) });
+        log.debug('libvirt accepts no connection', { error: describeError(error) });
         if (clock.monotonicMs() >= untilMs || signal.aborted) throw this.#noAnswer();
       }
       await sleep(clock, backoffMs(attempt, retry, prng), signal);

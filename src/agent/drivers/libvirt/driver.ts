@@ -25,7 +25,7 @@ export type LibvirtDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 'd
     readonly network?: string;
   };
 
-const recoverPatienceMs = 3000; // whoever recovers tries again
+const recoverPatienceMs = 3000; // the recovery tries again
 
 /** Throws `HypervisorFailed` for a URI of another host. */
 export function createLibvirtDriver(options: LibvirtDriverOptions): Driver {

@@ -90,7 +90,7 @@ describe.skipIf(reason !== undefined)(`the libvirt driver, when things go wrong$
       expect(await host.process(id)).toEqual(before);
     });
 
-    /** Over QEMU's own monitor, which nobody holds while libvirtd is away. */
+    /** Over QEMU's own monitor, which is free while libvirtd is away. */
     const pressPowerButton = async (): Promise<void> => {
       const process = (await host.process(id)) ?? expect.unreachable();
       const folder = `/proc/${process.pid}/root/var/lib/libvirt/qemu`;

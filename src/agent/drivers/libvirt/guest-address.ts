@@ -12,9 +12,9 @@ import { readLiveDomain, userNetwork } from './domain/domain-xml.ts';
 import type { Domain } from './libvirt.ts';
 
 export interface GuestAddress {
-  /** As it is now, or was a few seconds ago. Undefined: nobody knows. */
+  /** As it is now, or was a few seconds ago. Undefined: unknown. */
   current(): Promise<string | undefined>;
-  /** Calls `listener` as soon as it is known, and at each change. `sure`: whoever gave it, or the guest, says so now; else it was heard once. */
+  /** Calls `listener` as soon as it is known, and at each change. `sure`: its source, or the guest, confirms it now; otherwise it was seen once. */
   onFound(listener: (address: string, sure: boolean) => void): void;
 }
 
@@ -35,7 +35,7 @@ export function guestAddress(options: {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
-  /** Aborts when nobody looks after the guest any more. */
+  /** Aborts when the guest is no longer watched. */
   readonly signal: AbortSignal;
 }): GuestAddress {
   const { clock, prng, log, signal } = options;

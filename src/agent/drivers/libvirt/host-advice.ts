@@ -1,5 +1,5 @@
 // What of this host's set-up will trouble guests of libvirt's, before it does: consoles that are cut, folders that libvirt's own user cannot
-// pass. Only reads; whoever reads its advice decides.
+// pass. Only reads; the reader of its advice decides.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

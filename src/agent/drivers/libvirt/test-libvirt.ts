@@ -39,7 +39,7 @@ export function whyNoLibvirt(): string | undefined {
   // In a chroot mounts cannot be kept apart, for its root is no mount point.
   return spawnSync('unshare', ['--mount', '--pid', '--fork', 'mount', '--make-rprivate', '/']).status === 0
     ? undefined
-    : 'there are no mount namespaces to be had here';
+    : 'mount namespaces do not work here';
 }
 
 /** Why it can have no network here; undefined: it can. */
@@ -53,7 +53,7 @@ export function whyNoNetwork(): string | undefined {
 const script = `set -e
 mount --make-rprivate /
 if [ -e /dev/kvm ]; then
-  # Read-only, so that it counts as unusable: else libvirt takes seconds to ask QEMU anew whether it is, for every domain.
+  # Read-only, so that it counts as unusable: else libvirt takes seconds to probe it with QEMU, for every domain.
   touch "$1/no-kvm"
   mount --bind "$1/no-kvm" /dev/kvm
   mount -o remount,bind,ro /dev/kvm
@@ -98,7 +98,7 @@ done
 export interface TestLibvirtOptions {
   /** The path of a network namespace, for it and its guests. Default: that of the test. */
   readonly networkNamespace?: string;
-  /** It knows one, in a network namespace where nobody else is. */
+  /** It knows one, in a network namespace of its own. */
   readonly network?: { readonly name: string; readonly xml: string };
   /** QEMU runs as libvirt's own user, and consoles are written by its log daemon: as Debian has it. Default: neither. */
   readonly asInstalled?: boolean;

@@ -6,7 +6,7 @@ export type Step =
   | { readonly do: 'print'; readonly text: string }
   /** Prints a digit kept in the disk's second sector and counts it up there: how often this very disk was booted. */
   | { readonly do: 'count-boots' }
-  /** Writes one sector into each of so many clusters of 64 KiB, from the second cluster on: the disk's file grows with each. */
+  /** Writes one sector into each of this many clusters of 64 KiB, from the second cluster on: the disk's file grows with each. */
   | { readonly do: 'write-clusters'; readonly count: number }
   /** Ends QEMU through its `isa-debug-exit` device at port 0xf4; QEMU's exit code is `2 * value + 1`. */
   | { readonly do: 'debug-exit'; readonly value: number }

@@ -75,7 +75,7 @@ export function createHostLook(options: HostLookOptions): HostLook {
       chosen = undefined;
       changes += 1;
     });
-    noting = noted.catch(() => {}); // whoever asked is told
+    noting = noted.catch(() => {}); // reported to the caller
     return noted;
   };
   return {

@@ -15,7 +15,7 @@ export interface StandInGuest {
   readonly complain?: string;
   /** A run state. Default `running`. */
   readonly enter?: string;
-  /** It is entered once so many connections have ended: 1 is that of the agent that started it. Default 0: at once. */
+  /** It is entered once this many connections have ended: 1 is that of the agent that started it. Default 0: at once. */
   readonly afterConnections?: number;
   /** It answers nothing. */
   readonly hang?: true;

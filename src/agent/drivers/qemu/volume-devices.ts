@@ -1,4 +1,4 @@
-// How QEMU is told of a volume: a node that opens its file, and a device that shows it to the guest. The same on the command line and
+// A volume for QEMU: a node that opens its file, and a device that shows it to the guest. The same on the command line and
 // while the guest runs. Pure.
 
 import type { GuestVolume } from '../driver.ts';

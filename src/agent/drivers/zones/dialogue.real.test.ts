@@ -308,7 +308,7 @@ describe('the zones driver', () => {
     const mend = async (): Promise<void> => {
       await open();
       await create();
-      // One that ended while nobody looked is noted a moment after it was found.
+      // One that ended unseen is noted a moment after it was found.
       if ((await host.runningCopies(id)) === 0) await untilGuest(driver, id, (seen) => seen?.state !== 'running');
       expect(guest()?.state).not.toBe('preparing');
       if (guest()?.state !== 'running') await driver.start(id);
@@ -339,7 +339,7 @@ describe('the zones driver', () => {
           };
           host.before = () => (dead || (when === 'before' && number++ === at) ? (dead ? gone : die()) : undefined);
           host.after = () => (!dead && when === 'after' && number++ === at ? die() : undefined);
-          await life(dying).catch(() => {}); // a dead agent's errors are nobody's
+          await life(dying).catch(() => {}); // a dead agent's errors do not count
           if (dead) deaths++;
           await dying.close();
           host.before = undefined;

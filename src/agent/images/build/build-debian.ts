@@ -24,7 +24,7 @@ const bootLoaderSector = '/usr/lib/syslinux/mbr/mbr.bin';
 const boot = { atMiB: 1, sizeMiB: 95 } as const;
 const root = { atMiB: 96, sizeMiB: 1440 } as const;
 
-/** Part of what tells an old build from a new one: any change here builds anew. */
+/** Part of what tells an old build from a new one: any change here builds again. */
 export function debianRecipe(): string {
   return JSON.stringify([guest, release, boot, root]);
 }

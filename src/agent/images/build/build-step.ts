@@ -27,7 +27,7 @@ export class ImageBuildError extends Error {
 }
 
 const programFolders = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
-/** Fixed, so that a build depends on nothing of whoever started it but the way out to the package server. */
+/** Fixed, so that of the user's environment a build depends only on the route to the package server. */
 const buildEnvironment = {
   PATH: programFolders.join(':'),
   LC_ALL: 'C.UTF-8',

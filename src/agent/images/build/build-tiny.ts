@@ -15,7 +15,7 @@ export const tinyBuildPackages: readonly BuildPackage[] = [
   { name: 'xz-utils', program: 'xz', reason: 'unpacks images that come as .xz' },
 ];
 
-/** Part of what tells an old build from a new one: any change here builds anew. */
+/** Part of what tells an old build from a new one: any change here builds again. */
 export function tinyRecipe(): string {
   return JSON.stringify([bootMenu, modules, diskMiB, tinyInit, tinyNetworkScript, tinyWget, 'busybox without wget']);
 }

@@ -50,7 +50,7 @@ interface Recipe {
   readonly build: (context: BuildContext) => Promise<string>;
   /** With a disk: one that grows to the image's size without being asked for would count against no host. */
   readonly defaults: Required<ImageSpec['defaults']>;
-  /** Absent: nobody logs in to it by ssh. */
+  /** Absent: it has no login by ssh. */
   readonly defaultUser?: string;
 }
 

@@ -22,7 +22,7 @@ export const guestPackages = [
   'ca-certificates',
 ] as const;
 
-/** Manuals and translations stay out: nobody reads them in a fleet's guest, and they would be half of the small files. */
+/** Manuals and translations stay out: they are not read in a fleet's guest, and they would be half of the small files. */
 export const packageFilter = [
   'path-exclude=/usr/share/man/*',
   'path-exclude=/usr/share/doc/*',
@@ -108,7 +108,7 @@ DHCP=ipv4
 `,
   // Loop devices are made when they are asked for; eight of them in advance cost eight looks of udev.
   '/etc/modprobe.d/berth.conf': 'options loop max_loop=0\n',
-  // Nobody has 63 screens here, and udev would look at each.
+  // There are no 63 screens here, and udev would look at each.
   '/etc/systemd/system/systemd-udev-trigger.service.d/berth.conf': `[Service]
 ExecStart=
 ExecStart=-udevadm trigger --type=subsystems --action=add

@@ -20,7 +20,7 @@ export function mbrSector(disk: {
   disk.partitions.forEach((partition, index) => {
     const at = 446 + index * 16;
     sector.writeUInt8(partition.bootable ? 0x80 : 0, at);
-    sector.set([0xfe, 0xff, 0xff], at + 1); // cylinder, head, sector: nobody reads them any more
+    sector.set([0xfe, 0xff, 0xff], at + 1); // cylinder, head, sector: no longer used
     sector.writeUInt8(partition.type, at + 4);
     sector.set([0xfe, 0xff, 0xff], at + 5);
     sector.writeUInt32LE(partition.firstSector, at + 8);

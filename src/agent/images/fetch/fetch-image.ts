@@ -130,7 +130,7 @@ interface SourceJob extends FetchJob {
   readonly source: string;
 }
 
-/** Fetches and unpacks in one go; begins anew when the server's file changed under it. */
+/** Fetches and unpacks in one go; starts over when the server's file changed meanwhile. */
 async function fromSource(job: SourceJob, temporary: string, options: FetchOptions): Promise<Written> {
   for (let restarts = 0; ; restarts++) {
     try {
@@ -138,7 +138,7 @@ async function fromSource(job: SourceJob, temporary: string, options: FetchOptio
     } catch (error) {
       if (!(error instanceof SourceChanged)) throw error;
       await dropPartial(options.directory, job.key);
-      options.log.warn('the download of an image begins anew', { image: job.name, reason: error.message });
+      options.log.warn('the download of an image starts over', { image: job.name, reason: error.message });
       if (restarts === restartsMax) {
         throw new DriverError(
           'ImageUnavailable',

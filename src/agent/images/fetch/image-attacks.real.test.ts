@@ -1,4 +1,4 @@
-// What is tried on whoever takes disk images from strangers, each by a file that does it, through the whole way from server to cache.
+// Attacks on a host that takes disk images from strangers, each by a file that does it, through the whole way from server to cache.
 // Elsewhere: URLs and redirects (http-get.test.ts), lengths, drips and changes under way (image-faults.test.ts), archives (disk-in-tar.test.ts),
 // registries (oci-source.test.ts), what a guest writes into its own disk and what burns qemu-img (qemu-img.test.ts), seeds (vm/iso9660.test.ts),
 // and how container engines unpack layers, which no code here does.

@@ -1,5 +1,5 @@
 // The bytes of an image's source, from a server or a file, once each and in order. A broken or stalled download goes on where it was;
-// if the server's file has changed meanwhile, `SourceChanged` says to begin anew. Never mixes two versions unless a checksum tells.
+// if the server's file has changed meanwhile, `SourceChanged` says to start over. Never mixes two versions unless a checksum tells.
 
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -229,7 +229,7 @@ function stallGuard({ clock, signal, stallTimeoutMs }: SourceContext) {
   };
 }
 
-/** Small enough that whoever unpacks it does not wait while one is hashed. */
+/** Small enough that unpacking does not wait while a piece is hashed. */
 const pieceBytes = 256 * 1024;
 
 /** The bytes of a file on this host. The caller has checked that the path may be read. */

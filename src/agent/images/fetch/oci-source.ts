@@ -145,7 +145,7 @@ export function parseReference(source: string): Reference {
 
 type Registry = ReturnType<typeof openRegistry>;
 
-/** One registry for the time of one look: what it gave as a token is kept that long, and given to nobody else. */
+/** One registry during one fetch: its token is kept that long, and sent to no other server. */
 function openRegistry({ registry, name }: Reference, { get, signal, credential }: OciOptions) {
   // As other clients do it: plain HTTP for registries on this machine only.
   const local = /^(localhost|127\.[\d.]+|\[::1\])(:\d+)?$/.test(registry);
@@ -248,7 +248,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // whoever looks for a field finds none, and says so
+    return undefined; // the caller reports the missing field
   }
 }
 

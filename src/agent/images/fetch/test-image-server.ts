@@ -5,9 +5,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 export interface ServedFile {
   bytes: Buffer;
   etag?: string;
-  /** So many answers stall; the later ones are whole. Default: all. */
+  /** This many answers stall; the later ones are whole. Default: all. */
   faults?: number;
-  /** The answer stops after so many bytes and says nothing more. */
+  /** The answer stops after this many bytes. */
   stallAfter?: number;
   /** Ranges are answered without an If-Range, too: what asks has its own way to tell. */
   anyRange?: boolean;

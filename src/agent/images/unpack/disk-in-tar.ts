@@ -89,7 +89,7 @@ function readerOf(source: AsyncIterable<Uint8Array>) {
     async skip(bytes: number): Promise<void> {
       for await (const piece of pass(bytes)) void piece;
     },
-    /** Exactly so many, undefined when there are none left at all. */
+    /** Exactly this many bytes; undefined when there are none left. */
     async take(bytes: number): Promise<Buffer | undefined> {
       const first = await some(bytes);
       if (first === undefined) return undefined;

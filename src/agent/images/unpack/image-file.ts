@@ -64,7 +64,7 @@ export async function writeImage(
   }
 }
 
-/** Empty, with room for nobody else's links; opened to be written, and read back. */
+/** Empty, and not through links of others; opened to be written, and read back. */
 export function beginImage(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600);
 }
@@ -94,7 +94,7 @@ function writerOf(file: FileHandle) {
     flushing = undefined;
   };
   const begin = (work: Promise<void>): Promise<void> => {
-    work.catch(() => {}); // told to whoever awaits it: every one is awaited, but others may fail first
+    work.catch(() => {}); // reported where it is awaited: all are, but others may fail first
     return work;
   };
   return {

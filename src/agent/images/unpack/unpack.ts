@@ -113,7 +113,7 @@ function xz(signal: AbortSignal): Unpacker {
       else reject(new Error(complaint.trim() || `xz ended with ${code ?? killed}`));
     });
   });
-  ended.catch(() => {}); // told to whoever awaits it; nobody does when the source failed first
+  ended.catch(() => {}); // reported where it is awaited, which is nowhere when the source failed first
   return {
     input: child.stdin,
     output: child.stdout,

@@ -93,7 +93,7 @@ export class RunKeeper {
     if (guest !== undefined && isOver(guest) && !this.#connection.talking) void this.#do(() => this.#guestOver());
   }
 
-  /** Ends the program because its guest is to stop. Resolves when nothing more is to be had of the guest, or it took too long. Never rejects. */
+  /** Ends the program because its guest is to stop. Resolves when the guest has sent everything, or took too long. Never rejects. */
   async end(): Promise<void> {
     await this.#do(() => this.#cancel());
     if (this.#store.record.received || this.#closing.signal.aborted) return;

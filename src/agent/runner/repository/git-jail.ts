@@ -40,7 +40,7 @@ const endsWithParent = ['--pdeathsig', 'KILL'] as const;
 export interface GitJail {
   /** The words before git. `user` must be undefined unless root runs the agent. */
   words(limits: GitLimits, user: number | undefined): readonly string[];
-  /** Whether these words change the user; else whoever starts git must. */
+  /** Whether these words change the user; otherwise the caller must. */
   readonly changesUser: boolean;
   /** What is missing, for the log; undefined: nothing. */
   readonly fault: string | undefined;

@@ -190,7 +190,7 @@ describe('volumes that are files', () => {
       const names = await readdir(own.directory, { recursive: true });
       return { names: names.sort(), looks: looks.map((each) => ({ ...each, usedBytes: 0, snapshots: namesIn(each) })) };
     };
-    /** After each wish, where nobody died. */
+    /** After each wish, when no agent died. */
     const whole: unknown[] = [];
     for (const wish of wishes) {
       await wish(host.open());

@@ -1,4 +1,4 @@
-// Volumes that are only pretended: for the simulator, for tests, and for a host whose guests are. The disk outlives whoever looks at it, as
+// Volumes that are only pretended: for the simulator, for tests, and for a host whose guests are. The disk outlives the agent, as
 // a real one outlives agents, and loses nothing. No file is ever touched.
 
 import type { VolumeSnapshot } from '../../../api/resources/volume.ts';
@@ -19,7 +19,7 @@ export type VolumeDisk = Map<string, PretendedVolume>;
 export interface MemoryVolumeFilesOptions {
   readonly disk: VolumeDisk;
   readonly clock: Clock;
-  /** Who has it open; nobody can have it changed by its file then. */
+  /** Who has it open; its file cannot be changed then. */
   readonly holders?: (volumeId: string) => number;
   /** Throws where a change is to fail. */
   readonly beforeChange?: () => Promise<void>;

@@ -1,5 +1,5 @@
 // The seam between what a volume should be and the disk it is on. Each call makes one change, whole or not at all, and durable when it
-// resolves; it never decides anything, and never touches a volume but the one it is told of.
+// resolves; it never decides anything, and touches only the volume it is called for.
 
 import type { VolumeSnapshot } from '../../../api/resources/volume.ts';
 import type { DiskReader, ReceivedFile } from '../../migration/moved-files.ts';

@@ -26,7 +26,7 @@ export function afterwards(snapshot: Snapshot, entry: Entry<Job>, ctx: Context):
   return deleting || leftMs <= 0 ? removeRecord(entry) : again(leftMs);
 }
 
-/** Its result has not been published, or its forge has not been told of its end, so its record stays. */
+/** Its result has not been published, or its forge has not been notified of its end, so its record stays. */
 function isStillNeeded({ status: { result, commitStatus } }: Job): boolean {
   return commitStatus?.final === false || result?.exchange === 'waiting' || result?.reply === 'waiting';
 }

@@ -9,7 +9,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** So many writes of one connection at a time: sixteen such clients fill a commit. */
+/** Writes of one connection at a time: sixteen such clients fill a commit. */
 const aheadMax = 64;
 /** From here on nothing more is read from the connection. One read brings 64 KiB, so that some thousands can wait all the same. */
 const waitingBeforePause = 128;

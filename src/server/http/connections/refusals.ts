@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { ApiError, retryAfterOf } from '../../../api/errors.ts';
 import { methodsAt, type Route } from '../route.ts';
 
-/** Eight times the largest body. Whoever sends more has its connection closed, and may not get to read the answer. */
+/** Eight times the largest body. The connection of a client that sends more is closed, and the client may not get to read the answer. */
 const discardBytesMax = 64 * 1024 * 1024;
 const jsonHeaders = { 'content-type': 'application/json; charset=utf-8' };
 
@@ -79,7 +79,7 @@ export function nothingAt(routes: readonly Route[], method: string, path: string
   return { error: new ApiError('MethodNotAllowed', `${method} is not possible on ${path}; use ${allow}`), allow };
 }
 
-/** Whether more of the body may come. Not of uploads: nobody sends gigabytes to learn why they are refused. */
+/** Whether the rest of the body is read. Not for uploads: no client should send gigabytes to learn of a refusal. */
 export function hasBodyLeft({ complete, headers }: IncomingMessage): boolean {
   if (complete || (headers['content-type'] ?? '').startsWith('application/octet-stream')) return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;

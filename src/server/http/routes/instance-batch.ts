@@ -131,7 +131,7 @@ function resultOf(
     return { instance, stored: decider.committer.writtenNow(instance.value) };
   } catch (error) {
     const fault = toApiError(error);
-    // What nobody foresaw ends the request: it must reach the log.
+    // An unexpected error ends the request: it must reach the log.
     if (fault.code === 'Internal') throw fault;
     return { fault: at(`items[${index}]`, fault).toBody(traceId) };
   }

@@ -1,5 +1,5 @@
 // Instances, workloads, warm pools, jobs and their templates as lists and watches show them: without user-data, environments, the words of the commands of containers, and the
-// scripts of programs, all of which may hold secrets. Whoever wants those asks for the one resource.
+// scripts of programs, all of which may hold secrets. A client that needs those reads the one resource.
 
 import type { AnyResource } from '../../../api/resources/index.ts';
 import type { Env } from '../../../api/resources/container.ts';

@@ -92,7 +92,7 @@ it('loses nothing of what comes while a watcher is busy, however much it is', as
     revision = value?.revision ?? 0;
   }
   expect(new Set(seen).size).toBe(wanted);
-  // Level again, it is told of what comes.
+  // Level again, it receives new changes.
   const next = watching.next();
   await put('instances/a/last');
   expect(keysOf(await next)).toEqual(['instances/a/last']);

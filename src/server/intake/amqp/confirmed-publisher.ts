@@ -17,7 +17,7 @@ export class ConfirmedPublisher {
   /** Called on each new channel, before anything is published. */
   readonly #prepare: () => Promise<void>;
   #channel: Promise<BrokerChannel> | undefined;
-  /** By the name of the message: how many copies came back that `publish` has not told of yet. */
+  /** By message name: number of returned copies that `publish` has not reported yet. */
   readonly #returned = new Map<string, number>();
 
   constructor(parts: {

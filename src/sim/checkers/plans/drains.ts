@@ -32,7 +32,7 @@ export function drainsChecker({ state, servers, nowMs }: Facts): Checker {
         const { host, hostId, phase } = plan;
         if (!hosts.has(hostId)) yield `the plan of host ${host}, which is gone, is still kept`;
         if (phase === 'Draining' && isOverdue(plan)) yield `host ${host} is still being drained`;
-        // What a cancelled drain, or one over its deadline, has left is not asked to go any more.
+        // What a cancelled drain, or one over its deadline, has left needs no deletion any more.
         const marked = phase === 'Draining' ? [] : (running.get(host) ?? []);
         for (const { metadata } of marked)
           if (metadata.deletionRequestedAtMs === undefined)

@@ -53,7 +53,7 @@ export interface SimBrokerOptions {
 const troubleMsMax = 12_000;
 const awayMsMax = 8_000;
 const confirmLateMsMax = 45_000;
-/** One in so many. */
+/** One in this many. */
 const rates = { delivery: 50, acknowledgement: 25, confirm: 20, late: 12 } as const;
 
 export class SimBroker {

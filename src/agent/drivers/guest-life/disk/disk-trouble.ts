@@ -3,7 +3,7 @@
 //
 //   running ─ no room ─► paused (DiskFull) ─ resume ─► running, told so once it has lasted
 //                              ▲──── still no room ──────┘
-//   any other error: the guest was told of it and runs on; that stays said (DiskError) until it is started again
+//   any other error: the guest saw it and runs on; it is reported (DiskError) until the guest is started again
 
 import { backoffMs } from '../../../../base/backoff.ts';
 import { type Clock, sleep } from '../../../../base/clock.ts';
@@ -15,7 +15,7 @@ export interface DiskTrouble {
   readonly message: string;
 }
 
-/** What a hypervisor is asked and told of one guest. Every function may throw: then it is tried again. */
+/** A guest's hypervisor. Every function may throw: then it is tried again. */
 export interface DiskSession {
   /** Whether the guest is paused because it could not use its disk, and for no other reason. */
   paused(): Promise<boolean>;
@@ -25,7 +25,7 @@ export interface DiskSession {
 export interface DiskWatch {
   /** The guest was paused because it could not use its disk; `noRoom`: because the disk is full. */
   paused(noRoom: boolean): void;
-  /** The guest was told of an error, and runs on. */
+  /** The guest saw an error, and runs on. */
   reported(): void;
   /** Calls `listener` with what is wrong, now if anything is, and after every change; undefined: nothing is any more. */
   listen(listener: (trouble: DiskTrouble | undefined) => void): void;
@@ -42,7 +42,7 @@ export function watchDisk(options: {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
-  /** Aborts when nobody looks after the guest any more. */
+  /** Aborts when the guest is no longer watched. */
   readonly signal: AbortSignal;
 }): DiskWatch {
   const { directory, clock, prng, log, signal } = options;

@@ -24,7 +24,7 @@ export async function exportDisk(hands: Hands, instanceId: string, signal: Abort
   const slot = slots.get(instanceId);
   if (slot === undefined) throw noSuchGuest('copy the disk of', instanceId);
   const removing = new AbortController();
-  slot.creating.add(removing); // a remove does not wait for what nobody will want
+  slot.creating.add(removing); // a remove does not wait for a copy that is no longer wanted
   try {
     return await slots.inLine(slot, async () => {
       const { record } = slot;
@@ -69,7 +69,7 @@ export async function exportDisk(hands: Hands, instanceId: string, signal: Abort
   }
 }
 
-/** What an agent that was killed left of a copy: nobody knows of it any more, and it may be as large as the disk. */
+/** What an agent that was killed left of a copy: nothing refers to it any more, and it may be as large as the disk. */
 export async function dropExport(directory: string): Promise<void> {
   await rm(join(directory, fileName), { force: true });
 }

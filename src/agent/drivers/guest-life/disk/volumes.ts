@@ -1,5 +1,5 @@
 // Gives a guest volumes and takes them from it, while it runs or for its next start. Its record names every volume that it may have open,
-// from before it gets it until it has let go; what it really has open is asked of whoever runs it.
+// from before it gets it until it has let go; what it really has open, its hypervisor knows.
 
 import { describeError } from '../../../../base/log.ts';
 import type { GuestVolume, GuestVolumes } from '../../driver.ts';
@@ -74,7 +74,7 @@ async function setVolumes(
   for (const volumeId of leaving) {
     await attempt(async () => {
       const held = open.find((each) => each.volumeId === volumeId);
-      // It could not answer, and whoever lets it go on would wait for that.
+      // It could not answer, and a resume would wait for that.
       if (held?.attached === true && slot.record?.suspended === true)
         throw new DriverError(
           'NotPossible',
@@ -106,7 +106,7 @@ async function attach(
   try {
     await volumes.attach(volume);
   } catch (error) {
-    // Where nobody knows, it may have it, or get it yet: then that stays noted.
+    // When that is unknown, it may have the volume, or get it yet: then that stays noted.
     const refused = error instanceof DriverError && (error.code === 'NotPossible' || error.code === 'DiskFull');
     const left = refused ? await volumes.open().catch(() => undefined) : undefined;
     if (left?.some(({ volumeId }) => volumeId === volume.volumeId) === false) await note(hands, slot, before);

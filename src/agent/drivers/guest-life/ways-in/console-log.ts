@@ -34,7 +34,7 @@ const pieceBytes = 64 * 1024;
 /** A guest that floods its console must not keep the agent busy: so often it is looked at in the long run, and so much is read of its boot. */
 const looksPace = { perSecond: 20, atOnceMax: 200 };
 const readsPace = { perSecond: 512 * 1024, atOnceMax: 8 * 1024 * 1024 };
-/** What is further back is passed over: by then it is not a boot that is told of. */
+/** What is further back is passed over: by then it is not the output of a boot. */
 const unreadBytesMax = 512 * 1024;
 
 /** Watches the console until `stop`, reading until the guest is ready, and then only measuring. */
@@ -104,11 +104,11 @@ export interface FileWatch {
   close(): void;
 }
 
-/** Every write is told of by the kernel: of one that goes on and on so many are heard, and then one look stands for many. */
+/** The kernel reports every write: after this many of a long output, one check stands for many. */
 const eventsPace = { perSecond: 250, atOnceMax: 2000 };
 const deafMs = 10;
 
-/** Calls `onChange` after each write, or after many; undefined: it cannot be told of. */
+/** Calls `onChange` after each write, or after many; undefined: the kernel does not report writes. */
 export function watchFile(path: string, clock: Clock, onChange: () => void): FileWatch | undefined {
   const events = createPace({ clock, ...eventsPace });
   let watcher: FSWatcher | undefined;
@@ -180,7 +180,7 @@ export async function readConsole(
     const { size } = await file.stat();
     return { offset: data.length > 0 ? from : Math.max(range.offset, Math.min(range.start, size)), data, size };
   } finally {
-    file.close().catch(() => {}); // it was only read; nobody waits for that
+    file.close().catch(() => {}); // it was only read
   }
 }
 

@@ -12,7 +12,7 @@ export class GuestAgentError extends Error {
 }
 
 export interface GuestAgentTalk {
-  /** The command's `return`. Throws `GuestAgentError`, or `NeedsSsh` when nobody answers. */
+  /** The command's `return`. Throws `GuestAgentError`, or `NeedsSsh` when no agent answers. */
   ask(command: string, values?: Readonly<Record<string, unknown>>): Promise<unknown>;
 }
 
@@ -70,7 +70,7 @@ export function talkToGuestAgent(
   return {
     ask(command, values) {
       const asked = line.then(async () => {
-        if (lines.drop()) synced = false; // nobody asked for it: it must not be taken for an answer
+        if (lines.drop()) synced = false; // it has no request: it must not be taken for an answer
         if (!synced) await sync();
         socket.write(request(command, values));
         const message = await answer(answerTimeoutMs, () => true);
@@ -81,7 +81,7 @@ export function talkToGuestAgent(
         }
         return message['return'];
       });
-      line = asked.catch(() => {}); // whoever asked is told
+      line = asked.catch(() => {}); // reported to the caller
       return asked;
     },
   };

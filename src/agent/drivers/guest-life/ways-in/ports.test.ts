@@ -5,7 +5,7 @@ import { createPortBook } from './ports.ts';
 
 const book = (first: number, last: number) => createPortBook({ bindAddress: '127.0.0.1', range: { first, last } });
 const any = { guestPort: 22, hostPort: 0, protocol: 'tcp' } as const;
-/** Two ports next to each other that nobody uses, most likely: from where the kernel gives out none. */
+/** Two ports next to each other that are free, most likely: from where the kernel gives out none. */
 const range = { first: 31_840, last: 31_841 };
 
 describe('published ports', () => {

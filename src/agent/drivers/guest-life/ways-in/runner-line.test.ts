@@ -52,7 +52,7 @@ describe('the ways to a runner', () => {
     line.write(chunk);
     expect(taken).toBe(false);
     guest.serial.resume();
-    await drained; // though nobody reads the port
+    await drained; // though the port is not read
   });
 
   it.each(['port', 'serial'] as const)(

@@ -1,4 +1,4 @@
-// What libvirt's own log of a domain says: how its last run ended, which libvirtd forgets when it is started anew, and what QEMU complained
+// What libvirt's own log of a domain says: how its last run ended, which libvirtd forgets when it is restarted, and what QEMU complained
 // of. Pure but for reading; a log that cannot be read says nothing.
 
 import { join } from 'node:path';
