@@ -1,8 +1,8 @@
 // Changes of a workload by the hash of their plan, over HTTP.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Workload } from '../../api/resources/workload.ts';
-import { startTestServer } from '../testing.ts';
+import type { Workload } from '../../../../api/resources/workload.ts';
+import { startTestServer } from '../../../testing.ts';
 
 let server: Awaited<ReturnType<typeof startTestServer>>;
 
