@@ -53,6 +53,13 @@ const rows: readonly Row[] = [
   ['an unknown member', 'POST /resource_providers', 400, { name: 'x', colour: 'red' }],
   ['a UUID that is none', 'POST /resource_providers', 400, { name: 'x', uuid: 'x' }],
   ['a name that is taken', 'POST /resource_providers', 409, { name: 'root' }, 'placement.duplicate_name'],
+  [
+    'a name and a UUID that are taken',
+    'POST /resource_providers',
+    409,
+    { name: 'root', uuid: root },
+    'placement.duplicate_name',
+  ],
   ['a UUID that is taken', 'POST /resource_providers', 409, { name: 'x', uuid: root }, 'placement.duplicate_name'],
   ['an unknown parent', 'POST /resource_providers', 400, { name: 'x', parent_provider_uuid: consumer }],
   ['itself as parent', 'POST /resource_providers', 400, { name: 'x', uuid: consumer, parent_provider_uuid: consumer }],

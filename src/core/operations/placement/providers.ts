@@ -44,7 +44,7 @@ export function createProvider(snapshot: Snapshot, asked: NewProvider, ctx: Cont
   const parent = asked.parent === null ? null : index.idOf(asked.parent);
   if (parent === undefined) throw sorry('parent provider UUID does not exist.');
   const taken =
-    index.idOf(uuid) !== undefined ? `uuid: ${uuid}` : index.idNamed(name) !== undefined ? `name: ${name}` : undefined;
+    index.idNamed(name) !== undefined ? `name: ${name}` : index.idOf(uuid) !== undefined ? `uuid: ${uuid}` : undefined;
   if (taken !== undefined)
     throw conflict(`Conflicting resource provider ${taken} already exists.`, placementCodes.duplicateName);
   const draft = new Draft(snapshot);

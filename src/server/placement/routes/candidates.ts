@@ -3,9 +3,9 @@
 import type { CandidateAnswer, CandidateProvider, CandidateQuestion } from '../../../core/ledger/candidate-question.ts';
 import { candidateIndexOf } from '../../../core/ledger/candidates/indexed-providers.ts';
 import { findCandidates } from '../../../core/ledger/candidates/search.ts';
-import { capacityOf } from '../../../core/ledger/ledger.ts';
 import { badRequest } from '../../../core/operations/placement/fault.ts';
 import { isKnownName, unknownClass } from '../../../core/operations/placement/names.ts';
+import type { Inventory } from '../../../core/state/records.ts';
 import type { Snapshot } from '../../../core/state/snapshot.ts';
 import { placementIndexOf } from '../../../core/state/views/placement-index.ts';
 import { checkQuery, type Exchange, form, type Reply } from '../exchange.ts';
@@ -92,7 +92,7 @@ function summariesOf(
         .filter(([name]) => version >= 27 || asked.has(name))
         .map(([name, inventory]) => [
           name,
-          { capacity: capacityOf(inventory), used: Math.ceil(provider.used.get(name) ?? 0) },
+          { capacity: shownCapacity(inventory), used: Math.ceil(provider.used.get(name) ?? 0) },
         ]),
     ),
     ...(version >= 17 ? { traits: shownTraits(provider) } : {}),
@@ -104,4 +104,9 @@ function summariesOf(
       : {}),
   });
   return Object.fromEntries(summarized.map((provider) => [index.uuidOf(provider.id), summary(provider)]));
+}
+
+/** Below zero where more is reserved than there is, as a reshape may leave it. */
+function shownCapacity({ total, reserved, allocationRatio }: Inventory): number {
+  return Math.trunc((total - reserved) * allocationRatio);
 }
