@@ -46,7 +46,10 @@ export function simCommand(cli: Cli): Command {
       '--without <kinds>',
       'faults, disturbances and unusual states to leave out: driver-slow,store-unknown,unusual-look-late; restored: no restore at the end',
     )
-    .option('--scenario <name>', 'focus every run on one subject: host-loss, rolling, drain, migrate, resize, warm')
+    .option(
+      '--scenario <name>',
+      'focus every run on one subject: host-loss, rolling, drain, migrate, resize, warm, spares',
+    )
     .option('--with <kinds>', 'faults that happen often in every run')
     .option('--hosts <count>', 'at most this many hosts')
     .option('--servers <count>', 'at most this many control planes')

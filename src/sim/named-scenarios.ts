@@ -13,6 +13,7 @@ const losses: readonly FaultKind[] = [
   'all-hosts-parted',
   'server-crash',
   'server-pause',
+  'host-declared-down',
 ];
 
 /** Faults that no guest notices: a control plane is gone, or stands still. */
@@ -39,6 +40,9 @@ const besideDrains: readonly FaultKind[] = [
   'host-power-loss',
   'partition',
 ];
+
+/** Another server leads, and the former one may not know. */
+const leads: readonly FaultKind[] = ['server-pause', 'server-crash', 'server-store-parted', 'server-stop'];
 
 /** Half of all seeds. */
 const isCalm = (drawn: Scenario): boolean => drawn.stormMs % 2_000 === 0;
@@ -109,6 +113,14 @@ const shapes = {
   resize: (drawn: Scenario): Scenario => ({ ...inTurmoil(drawn), resizes: true }),
   /** Guests are booted ahead, for people and for jobs, while servers, agents and hosts fail. */
   warm: (drawn: Scenario): Scenario => ({ ...inTurmoil(drawn), keepsWarm: true }),
+  /** Machines are prepared ahead while the servers that do it end, stand still and lose the store. */
+  spares: (drawn: Scenario): Scenario => ({
+    ...inTurmoil(drawn),
+    controlPlanes: Math.max(2, drawn.controlPlanes),
+    stormMs: 120_000,
+    faults: leads.map((kind, index) => ({ kind, everyMsMean: 6_000 + 2_000 * index })),
+    preparesSpares: true,
+  }),
 } as const satisfies Record<string, (drawn: Scenario) => Scenario>;
 
 export type ScenarioName = keyof typeof shapes;

@@ -44,6 +44,8 @@ export interface Scenario {
   readonly updates?: 'calm' | 'stormy';
   /** An operator moves instances between hosts. */
   readonly moves?: true;
+  /** Machines are prepared ahead. */
+  readonly preparesSpares?: true;
   /** A user resizes instances. */
   readonly resizes?: true;
   /** There are warm pools, one of them for jobs. */

@@ -31,6 +31,7 @@ export interface FaultWorld {
     pause(host: string): Promise<boolean>;
     reserve(host: string): Promise<boolean>;
     rule(host: string): Promise<boolean>;
+    declareDown(host: string): Promise<boolean>;
   };
   /** Sends one bad request; resolves to whether it was answered. */
   readonly rogueClient: { strike(): Promise<boolean> };

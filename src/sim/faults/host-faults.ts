@@ -33,3 +33,26 @@ export const hostFaults = [
     },
   }),
 ];
+
+/** Between two tries of an operator, until the control planes have noticed the silence. */
+const declareMs = 2_000;
+const declareTries = 30;
+
+export const laterHostFaults = [
+  agentFault({
+    // The power of a host is off, an operator looks and says so, and the host comes back with its old disk.
+    kind: 'host-declared-down',
+    drawnLast: true,
+    async strike(host, { on, prng, wait }) {
+      host.losePower();
+      for (let tries = 0; tries < declareTries && !host.up; tries++) {
+        await wait(declareMs);
+        if (host.up || !(await on.operator.declareDown(host.name))) continue;
+        on.tally.hit('declared-down');
+        break;
+      }
+      await wait(drawDownMs(prng));
+      host.start();
+    },
+  }),
+];

@@ -3,7 +3,7 @@
 
 import type { Fault } from './fault.ts';
 import { driverFaults, guestFaults } from './guest-faults.ts';
-import { hostFaults } from './host-faults.ts';
+import { hostFaults, laterHostFaults } from './host-faults.ts';
 import { networkFaults } from './network-faults.ts';
 import { peopleFaults } from './people-faults.ts';
 import { laterServerFaults, serverFaults } from './server-faults.ts';
@@ -18,6 +18,7 @@ const entries = [
   ...storeFaults,
   ...peopleFaults,
   ...laterServerFaults,
+  ...laterHostFaults,
 ];
 
 export type FaultKind = (typeof entries)[number]['kind'];

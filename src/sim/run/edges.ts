@@ -15,7 +15,7 @@ import { FalseReceivers, type FalseReceiversOptions } from '../world/false-recei
 
 export interface EdgesOptions extends Omit<FalseMachinesOptions & FalseNodesOptions & FalseReceiversOptions, 'prng'> {
   readonly seed: number;
-  readonly scenario: Pick<Scenario, 'clocks' | 'controlPlanes' | 'faults'>;
+  readonly scenario: Pick<Scenario, 'clocks' | 'controlPlanes' | 'faults' | 'preparesSpares'>;
   readonly onTaskMessage: (event: MessageEvent) => void;
   /** None in whole fleets. */
   readonly some: boolean;
@@ -41,7 +41,8 @@ export class Edges {
     this.#options = options;
     if (this.#has('receivers', 5)) this.receivers = new FalseReceivers({ ...options, prng: this.#prng('receivers') });
     if (this.#has('nodes', 6)) this.nodes = new FalseNodes({ ...options, prng: this.#prng('nodes') });
-    if (this.#has('machines', 6)) this.machines = new FalseMachines({ ...options, prng: this.#prng('machines') });
+    if (options.scenario.preparesSpares || this.#has('machines', 6))
+      this.machines = new FalseMachines({ ...options, prng: this.#prng('machines') });
     if (this.#has('a task queue', 8))
       this.taskBroker = new SimBroker({
         ...options,

@@ -56,6 +56,13 @@ export class Operator {
     }));
   }
 
+  /** Says that a silent host is down. Refused as long as it is not known to be silent. */
+  async declareDown(host: string): Promise<boolean> {
+    const answer = await this.#caller.insist((client) => client.declareHostDown(host, { reason: 'no power' }));
+    this.#caller.trace(() => `declare ${host} down -> ${textOf(answer)}`);
+    return !(answer instanceof ApiError);
+  }
+
   /** Changes which instances a host takes. */
   rule(host: string): Promise<boolean> {
     const { projects } = this.#caller.parts.scenario;
