@@ -56,6 +56,16 @@ describe.skipIf(noBrowser !== undefined)(`a guest in the dashboard${noBrowser ? 
     expect(await browser.accessibilityFaults()).toEqual([]);
   });
 
+  it('shows what it uses', async () => {
+    await expect
+      .poll(() => fleet.client.instanceUsage('web').catch(() => undefined), { timeout: 30_000 })
+      .toBeDefined();
+    await browser.enter(fleet, '/instances/web?tab=metrics');
+    const metrics = browser.page.getByRole('region', { name: 'Metrics' });
+    await metrics.getByText(/^\d[\d.]* MiB$/).waitFor();
+    expect(await browser.accessibilityFaults()).toEqual([]);
+  });
+
   it('has a screen', async () => {
     await browser.enter(fleet, '/instances/web?tab=screen');
     await browser.page.getByText('Connected', { exact: true }).waitFor();

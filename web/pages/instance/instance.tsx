@@ -19,6 +19,7 @@ import { Console, Exec, Screen } from './ways-in.tsx';
 import { Why } from './why.tsx';
 
 const Shares = lazy(async () => ({ default: (await import('./shares.tsx')).Shares }));
+const Metrics = lazy(async () => ({ default: (await import('./metrics.tsx')).Metrics }));
 const Log = lazy(async () => ({ default: (await import('./log.tsx')).Log }));
 
 export function InstancePage(): ReactNode {
@@ -62,6 +63,7 @@ function InstanceTabs({ instance }: { readonly instance: Instance }): ReactNode 
   const tabs: readonly (readonly [string, string, boolean, () => ReactNode])[] = [
     ['overview', 'Overview', true, () => <Overview instance={instance} />],
     ['log', 'Log', mayLogs, () => <Log instance={instance} key={instance.metadata.id} />],
+    ['metrics', 'Metrics', true, () => <Metrics instance={instance} key={instance.metadata.id} />],
     ['console', 'Console', mayConsole, () => <Console instance={instance} />],
     ['screen', 'Screen', mayScreen, () => <Screen instance={instance} />],
     ['exec', 'Exec', mayExec, () => <Exec instance={instance} />],
