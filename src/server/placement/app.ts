@@ -101,7 +101,7 @@ function told(route: PlacementRoute, exchange: Exchange, audit: AuditParts | und
   const subject = {
     ...{ verb: more.at(-1) ?? 'update', kind },
     ...(object === '' ? {} : { object: /^[\w-]{1,255}$/.test(object) ? object : '(not a name)' }),
-    ...(body === '' ? {} : { body }),
+    ...(body === undefined || body === '' ? {} : { body }),
   };
   return withLine(audit, caller, subject, () => route.handle(exchange));
 }

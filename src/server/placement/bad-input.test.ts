@@ -254,7 +254,7 @@ describe('a refusal', () => {
 });
 
 describe('a request that is no JSON', () => {
-  const send = (method: string, path: string, headers: Record<string, string>, body?: string) =>
+  const send = (method: string, path: string, headers: Record<string, string>, body?: string | Buffer<ArrayBuffer>) =>
     systemFetch(`${server.url}/placement${path}`, {
       ...{ method, headers: { 'x-auth-token': 'operator', 'openstack-api-version': 'placement 1.39', ...headers } },
       ...(body === undefined ? {} : { body }),
@@ -263,11 +263,14 @@ describe('a request that is no JSON', () => {
   const at0 = { 'openstack-api-version': 'placement 1.0' };
   const at6 = { 'openstack-api-version': 'placement 1.6' };
   const html = { accept: 'text/html' };
+  const latin1 = Buffer.from('{"name": "caf\u00e9"}', 'latin1');
 
   it.each([
     ['another type', 'POST', '/resource_providers', { 'content-type': 'text/plain' }, 'x', 415],
     ['malformed', 'POST', '/resource_providers', { 'content-type': 'application/json' }, '{', 400],
     ['a list', 'POST', '/resource_providers', { 'content-type': 'application/json' }, '[]', 400],
+    ['no UTF-8', 'POST', '/resource_providers', { 'content-type': 'application/json' }, latin1, 400],
+    ['no UTF-8 in the query', 'GET', '/resource_providers?name=%ff', {}, undefined, 400],
     ['an answer of another type', 'GET', '/resource_providers', { accept: 'text/html' }, undefined, 406],
     ['another method', 'DELETE', '/resource_providers', {}, undefined, 405],
     ['another path', 'GET', '/nothing', {}, undefined, 404],

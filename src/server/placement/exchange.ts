@@ -20,7 +20,8 @@ export interface PlacementRequest {
   readonly query: URLSearchParams;
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string | undefined>>;
-  readonly body: string;
+  /** Undefined: it is not UTF-8. */
+  readonly body: string | undefined;
   /** Of `X-Auth-Token`, or of any other credentials; undefined: none that count. */
   readonly caller: PlacementCaller | undefined;
   /** The same for the audit log; absent: the request comes over no connection. */
@@ -92,6 +93,7 @@ export function assertJsonType({ headers }: Pick<PlacementRequest, 'headers'>): 
 /** The body, which is as `schema` says. */
 export function jsonBody<T>({ request }: Exchange, schema: Schema): T {
   let data: unknown;
+  if (request.body === undefined) throw badRequest('Malformed JSON: the body is not UTF-8');
   try {
     data = JSON.parse(request.body);
   } catch (error) {
@@ -118,6 +120,8 @@ export function uuidOf({ params }: Pick<Exchange, 'params'>): string {
 
 /** Checks the query; of a repeated parameter the last value. */
 export function checkQuery({ request: { query } }: Exchange, schema: Schema): void {
+  for (const [name, value] of query)
+    if (value.includes('\uFFFD')) throw badRequest(`Invalid query string parameters: ${name} is not UTF-8`);
   const fault = schemaFault(Object.fromEntries(query), schema);
   if (fault !== undefined) throw badRequest(`Invalid query string parameters: ${fault}`);
 }

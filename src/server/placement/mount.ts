@@ -1,6 +1,7 @@
 // The Placement API on Fastify, below a path or as all that a listener serves. Bodies stay unread here: that API answers for them
 // in its own form.
 
+import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ApiError } from '../../api/errors.ts';
@@ -35,7 +36,7 @@ interface Parts {
 export function addPlacement(app: FastifyInstance, mount: PlacementMount, parts: Parts): void {
   app.register((child, _options, done) => {
     child.removeAllContentTypeParsers();
-    child.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, parsed) => parsed(null, String(body)));
+    child.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, parsed) => parsed(null, body));
     for (const url of mount.at === '' ? ['/', '/*'] : [mount.at, `${mount.at}/*`])
       child.route({
         method: ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS'],
@@ -59,7 +60,7 @@ async function answer(
     path: pathOf(url).slice(mount.at.length),
     query: new URLSearchParams(question < 0 ? '' : url.slice(question + 1)),
     headers: singleHeaders(request.raw),
-    body: typeof body === 'string' ? body : '',
+    body: textOf(body),
     caller: callerIn(request, { mount, parts }),
     as: {
       ...{ principal: request.principal ?? anonymous, requestId, address: request.ip, face: 'placement' },
@@ -77,6 +78,12 @@ async function answer(
 /** In the form of OpenStack's ids, which clients search for in logs: `req-` and a UUID. Answers and the audit log have the same. */
 function placementId(id: string): string {
   return `req-${normalUuid(hash('sha256', id, 'hex').slice(0, 32))}`;
+}
+
+/** Undefined: it is not UTF-8. Decoded nevertheless, every broken name would be the same. */
+function textOf(body: unknown): string | undefined {
+  if (!Buffer.isBuffer(body)) return '';
+  return isUtf8(body) ? body.toString() : undefined;
 }
 
 interface Served {
