@@ -20,7 +20,6 @@ let other: BerthProcess;
 let receiver: Server;
 const received: string[] = [];
 const browser = dashboardBrowser();
-const soon = { timeout: 30_000 };
 const small = { image: 'tiny', cpus: 1, memoryMiB: 64 };
 
 beforeAll(async () => {
@@ -73,7 +72,7 @@ async function workload(name: string): Promise<void> {
   // Its owner gives a part of the template; the rest has defaults.
   const spec = { replicas: 1, strategy: { minHealthyMs: 0 }, template } as unknown as Partial<WorkloadSpec>;
   await fleet.client.create('workload', { metadata: { name }, spec });
-  await expect.poll(async () => (await fleet.client.get('workload', name)).status.available, soon).toBe(1);
+  await expect.poll(async () => (await fleet.client.get('workload', name)).status.available).toBe(1);
 }
 
 async function pause(host: string, paused: boolean): Promise<void> {
@@ -107,10 +106,7 @@ describe.skipIf(noBrowser !== undefined)(`in the dashboard${noBrowser ? ` (${noB
     await enter('/plans?verb=rebalance&coolDown=0&threshold=100');
     await apply(/^Being emptied: h\d\.$/);
     await expect
-      .poll(
-        async () => new Set((await fleet.client.list('instance')).items.map(({ status }) => status.host)).size,
-        soon,
-      )
+      .poll(async () => new Set((await fleet.client.list('instance')).items.map(({ status }) => status.host)).size)
       .toBe(1);
   });
 
@@ -189,7 +185,7 @@ describe.skipIf(noBrowser !== undefined)(`in the dashboard${noBrowser ? ` (${noB
     await enter('/webhooks/hook');
     await button('Send a test').click();
     await button('Send again').click();
-    await expect.poll(() => received.length, soon).toBe(2);
+    await expect.poll(() => received.length).toBe(2);
     expect(received[1]).toBe(received[0]);
     await button('Pause').click();
     await button('Resume').click();

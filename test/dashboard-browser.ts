@@ -8,6 +8,8 @@ import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import type { Fleet } from './processes.ts';
 
 const program = '/usr/bin/chromium';
+/** As polls of tests (vitest.config.ts): a busy machine takes longer than the 30 s of Playwright. */
+const waitMsMax = 100_000;
 /** Why there can be no browser. */
 export const noBrowser = existsSync(program) ? undefined : 'no browser is installed (package chromium)';
 
@@ -39,6 +41,7 @@ class DashboardBrowser {
       locale: 'en-GB',
       timezoneId: 'UTC',
     });
+    this.#context?.setDefaultTimeout(waitMsMax);
     const page = (this.#page = await this.#context?.newPage());
     page?.on('pageerror', (error) => this.#faults.push(`error: ${error.message}`));
     page?.on('console', (message) => {
