@@ -103,7 +103,7 @@ describe('configuration', () => {
       { flags: { heartbeatMs: '5' } },
       'heartbeatMs must be >= 100; it comes from --heartbeat-ms',
     ],
-    ['a wrong type in the file', { file: file({ drivers: 'qemu' }) }, 'drivers must be array; it comes from x.yaml'],
+    ['a wrong type in the file', { file: file({ drivers: 'qemu' }) }, 'drivers must be a list; it comes from x.yaml'],
   ])('refuses %s', (_, sources, message) => expect(() => resolve(sources)).toThrow(message));
 
   it('says how to give what is missing', () =>

@@ -85,8 +85,19 @@ function describe(
     return `must be one of: ${params['allowedValues'].join(', ')}`;
   if (keyword === 'pattern' && isRecord(schema) && typeof schema['description'] === 'string')
     return `must be: ${schema['description']}`;
+  if (keyword === 'type' && typeof params['type'] === 'string')
+    return `must be ${typeWords[params['type']] ?? params['type']}`;
   return message;
 }
+
+const typeWords: Readonly<Record<string, string>> = {
+  array: 'a list',
+  boolean: 'true or false',
+  integer: 'a whole number',
+  number: 'a number',
+  object: 'an object',
+  string: 'a string',
+};
 
 function schemaAt(schema: TSchema, schemaPath: string): unknown {
   let place: unknown = schema;

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import type { WebhookSpec } from '../../api/resources/webhook.ts';
 import { randomSecret } from '../../base/system.ts';
 import type { Cli } from '../cli.ts';
-import { attempting, usageError } from '../exit-codes.ts';
+import { attempting, isUnanswered, usageError } from '../exit-codes.ts';
 import { forEachName, joined } from '../instances/rm.ts';
 import { kindViews } from '../kinds.ts';
 import { age, collect, parseLabels } from '../options/units.ts';
@@ -94,11 +94,16 @@ function createCommand(cli: Cli): Command {
       const made = secrets.length > 0 ? undefined : `whsec_${Buffer.from(randomSecret(32)).toString('base64')}`;
       const secretName = `webhook-${name}`;
       if (made !== undefined)
-        await attempting(`create secret "${secretName}" for the webhook`, () =>
-          client.create('secret', {
-            metadata: { name: secretName, project },
-            spec: { description: `signs webhook ${name}`, values: { [secretKey]: made } },
-          }),
+        await attempting(
+          `create secret "${secretName}" for the webhook`,
+          () =>
+            client.create('secret', {
+              metadata: { name: secretName, project },
+              spec: { description: `signs webhook ${name}`, values: { [secretKey]: made } },
+            }),
+          {
+            AlreadyExists: `if there is no webhook "${name}" (berth webhook ls), remove the secret first: berth secret rm ${secretName}`,
+          },
         );
       const labels = parseLabels('--label', options.label);
       const spec: Partial<WebhookSpec> = {
@@ -108,9 +113,15 @@ function createCommand(cli: Cli): Command {
         ...(options.label.length > 0 ? { labels } : {}),
         ...(options.allProjects ? { allProjects: true } : {}),
       };
-      await attempting(`create webhook "${name}"`, () =>
-        client.create('webhook', { metadata: { name, project }, spec }),
-      );
+      try {
+        await attempting(`create webhook "${name}"`, () =>
+          client.create('webhook', { metadata: { name, project }, spec }),
+        );
+      } catch (error) {
+        // What was refused leaves nothing; without an answer the webhook may exist, and need its secret.
+        if (made !== undefined && !isUnanswered(error)) await client.delete('secret', secretName, { project });
+        throw error;
+      }
       cli.stderr.write(`webhook ${name} created; try it: berth webhook test ${name}\n`);
       if (made !== undefined) {
         cli.stderr.write('the receiver needs this secret, which is shown only now:\n');
@@ -127,7 +138,7 @@ function rmCommand(cli: Cli): Command {
       const { client, project } = await openSession(cli, command);
       const failures = await forEachName(cli, names, async (name) => {
         await attempting(`remove webhook "${name}"`, () => client.delete('webhook', name, { project }), advice);
-        cli.stdout.write(`${name} removed\n`);
+        cli.stdout.write(`${name} removed; a secret "webhook-${name}" stays: berth secret rm webhook-${name}\n`);
       });
       if (failures.length > 0) throw joined(failures, names.length);
     });

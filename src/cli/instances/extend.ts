@@ -1,10 +1,11 @@
 // `berth extend`: gives an instance with a limited lifetime more time. Relative to the time it has, so no clock of this machine matters.
 
 import { Command } from 'commander';
+import { errorCodes } from '../../api/errors.ts';
 import { expiryOf } from '../../api/instances/lifetime.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Cli } from '../cli.ts';
-import { attempting, CommandError, exitCodes } from '../exit-codes.ts';
+import { attempting, CommandError } from '../exit-codes.ts';
 import { replace } from '../replace.ts';
 import { openSession } from '../session.ts';
 import { parseDurationMs } from '../options/units.ts';
@@ -28,7 +29,7 @@ export function extendCommand(cli: Cli): Command {
 function withMoreTime({ metadata, spec }: Instance, moreMs: number): Instance['spec'] {
   if (spec.expiresAtMs !== undefined) return { ...spec, expiresAtMs: spec.expiresAtMs + moreMs };
   if (spec.ttlMs !== undefined) return { ...spec, ttlMs: spec.ttlMs + moreMs };
-  throw new CommandError(exitCodes.badOutcome, `instance "${metadata.name}" does not expire`, {
+  throw new CommandError(errorCodes.Conflict.exitCode, `instance "${metadata.name}" does not expire`, {
     advice: 'it stays until it is removed: berth rm',
   });
 }

@@ -33,7 +33,8 @@ describe('berth migrate', () => {
       { code: 'HostDevice', message: 'it has a device of its host' },
       { code: 'NoHost', message: 'no other host takes it' },
     ];
-    const { stdout } = await runBerth(['migrate', 'db'], { handler: moves({ ...plan, obstacles }) });
+    const { stdout, exitCode } = await runBerth(['migrate', 'db'], { handler: moves({ ...plan, obstacles }) });
+    expect(exitCode).toBe(7);
     expect(stdout).toBe(
       'Instance db cannot move from h1:\n  HostDevice: it has a device of its host\n  NoHost: no other host takes it\n',
     );

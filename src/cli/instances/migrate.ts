@@ -6,7 +6,7 @@ import type { MigrateOptions, MigrationPlan } from '../../api/plans/migration-pl
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Migration } from '../../api/resources/migration.ts';
 import type { Cli } from '../cli.ts';
-import { attempting, usageError } from '../exit-codes.ts';
+import { attempting, CommandExit, exitCodes, usageError } from '../exit-codes.ts';
 import { refuseNeedless } from '../options/needless-options.ts';
 import { bytes, parseBandwidth } from '../options/units.ts';
 import { type Format, printValue } from '../print/output.ts';
@@ -77,6 +77,7 @@ async function migrate(cli: Cli, session: Session, { name, flags, options }: Ask
   } else if (!wait) {
     const { plan } = await client.migrateInstance(name, { project }, options);
     if (plan) await printPlan(cli, output, plan, `berth migrate ${name}${textOf(flags)} --apply ${plan.hash}`);
+    if (plan && plan.obstacles.length > 0) throw new CommandExit(exitCodes.badOutcome);
     return;
   }
   const { metadata } = await client.get('instance', name, { project });

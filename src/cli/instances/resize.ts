@@ -3,7 +3,7 @@
 import { Command } from 'commander';
 import type { ResizeOptions, ResizePlan } from '../../api/plans/resize-plan.ts';
 import type { Cli } from '../cli.ts';
-import { attempting, usageError } from '../exit-codes.ts';
+import { attempting, CommandExit, exitCodes, usageError } from '../exit-codes.ts';
 import { amountText, parseGiB, parseInteger, parseMemoryMiB } from '../options/units.ts';
 import { type Format, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
@@ -51,9 +51,10 @@ export function resizeCommand(cli: Cli): Command {
           ({ plan, begun } = await client.resizeInstance(name, { project }, { ...options, apply: plan.hash }));
         if (begun && wait)
           await waitForInstance(cli, session, { id: plan.instanceId, name, judge: untilResized(name) });
-        if (output === 'json' || output === 'yaml') return printValue(cli, output, plan);
         const lines = begun ? [`${name} ${wait ? 'is' : 'is being'} resized`] : planLines(plan, flags);
-        cli.stdout.write(`${lines.map((line) => visible(line)).join('\n')}\n`);
+        if (output === 'json' || output === 'yaml') await printValue(cli, output, plan);
+        else cli.stdout.write(`${lines.map((line) => visible(line)).join('\n')}\n`);
+        if (!begun && plan.obstacles.length > 0) throw new CommandExit(exitCodes.badOutcome);
       });
     });
 }

@@ -111,7 +111,7 @@ describe('the image map', () => {
     ['two documents', 'images: {}\n---\nsizes: {}\n', /line 2|line 3/],
     ['a tab', '\timages: {}\n', /line 1, column 1/],
     ['a list for a mapping', 'images: [debian]\n', /images must be a mapping/],
-    ['a bare word for a flag', one('    nocloud: no\n'), /line 4, column 5: nocloud must be boolean/],
+    ['a bare word for a flag', one('    nocloud: no\n'), /line 4, column 5: nocloud must be true or false/],
     ['a number that is none', one('    cpu: 0o14x\n'), /cpu must be a whole number/],
     ['no CPU at all', one('    cpu: 0\n'), /from 1 to 1024/],
     ['part of a MiB', one('    ram: 0.3MiB\n'), /ram must be a whole number/],
