@@ -150,6 +150,16 @@ describe('a request to one of several servers', () => {
     await expect(passing(client.get('instance', 'web'))).rejects.toThrow('http://b cannot write now');
   });
 
+  it('says the reason of a TLS failure in one line', async () => {
+    const openSsl =
+      '403D42:error:0A00010B:SSL routines:tls_validate_record_header:wrong version number:../ssl/a.c:77:\n';
+    const failure = Object.assign(new Error(openSsl), { code: 'ERR_SSL_WRONG_VERSION_NUMBER' });
+    const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: failure }));
+    await expect(createUserClient({ fetch, url: 'https://a' }).get('instance', 'web')).rejects.toThrow(
+      'no answer from https://a: wrong version number: it seems to speak plain HTTP; write http://, or start it with --tls',
+    );
+  });
+
   it('gives one up that does not begin to answer', async () => {
     const { client, passing, servers } = fleet({ a: 'hangs', b: 'answers', c: 'answers' }, { answerMsMax: 8_000 });
     await passing(client.get('instance', 'web'));

@@ -98,8 +98,12 @@ function reasonOf(error: unknown, url: string): string {
   if (!(error instanceof Error)) return String(error);
   const reason = error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;
   const advice = tlsAdvice(error, url);
-  return advice === undefined ? reason : `${reason}: ${advice}`;
+  const plain = reason.replace(openSslError, '$1').trim();
+  return advice === undefined ? plain : `${plain}: ${advice}`;
 }
+
+/** `403D…:error:0A00010B:SSL routines:FUNCTION:wrong version number:FILE:77:`; only the reason is for people. */
+const openSslError = /^[0-9A-F]+:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):[^]*$/;
 
 const unsentCode =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|EADDRNOTAVAIL|UND_ERR_CONNECT_TIMEOUT|.*CERT.*|UNABLE_TO_.*)$/;

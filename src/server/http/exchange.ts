@@ -72,7 +72,11 @@ export function toApiError(error: unknown, bytesMax = bodyBytesMax): ApiError {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
   if (status === 413) return new ApiError('PayloadTooLarge', `the body is over ${bytesMax} bytes`, { cause: error });
   if (status === 415)
-    return new ApiError('UnsupportedMediaType', 'the body must be application/json', { cause: error });
+    return new ApiError(
+      'UnsupportedMediaType',
+      'the body must be JSON, with the header "content-type: application/json"',
+      { cause: error },
+    );
   if (code === 'FST_ERR_BAD_URL') return badPath(error);
   if (status === 400 || status === 404 || status === 414)
     return new ApiError('InvalidRequest', describeError(error), { cause: error });

@@ -166,7 +166,10 @@ function readBodies(app: FastifyInstance, routes: readonly Route[]): void {
   });
   app.addContentTypeParser('application/octet-stream', (request, payload, done) => {
     if (takingBytes.has(request.routeOptions.url ?? '')) done(null, payload);
-    else done(new ApiError('UnsupportedMediaType', 'the body must be application/json'));
+    else
+      done(
+        new ApiError('UnsupportedMediaType', 'the body must be JSON, with the header "content-type: application/json"'),
+      );
   });
 }
 
