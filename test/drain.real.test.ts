@@ -42,7 +42,8 @@ afterAll(async () => {
 
 it('goes as the document says, and the workload stays available', async () => {
   const document = await readFile(join(import.meta.dirname, '../docs/drain.md'), 'utf8');
-  const commands = [...document.matchAll(/```console\n([\s\S]*?)```/g)].flatMap(([, block = '']) =>
+  const [, recipe = ''] = document.split(/^## /m);
+  const commands = [...recipe.matchAll(/```console\n([\s\S]*?)```/g)].flatMap(([, block = '']) =>
     block.split(/^\$ berth /m).slice(1),
   );
   expect(commands).toHaveLength(4);
@@ -61,6 +62,25 @@ it('goes as the document says, and the workload stays available', async () => {
     if (ready) expect(Math.min(...(await ready.end()))).toBeGreaterThanOrEqual(3);
   }
 }, 120_000);
+
+it('moves back what it has moved away', async () => {
+  const berth = async (...words: string[]): Promise<string> => {
+    const { stdout, code } = await runBerth(words, fleet.environment);
+    expect([words, code]).toEqual([words, 0]);
+    return stdout;
+  };
+  const hostNow = async (): Promise<string> => (await fleet.client.get('instance', 'db')).status.host ?? '';
+  await berth('run', 'tiny', '--name', 'db', '--wait');
+  const home = await hostNow();
+  const [, hash = ''] = /--apply (\w+)/.exec(await berth('host', 'drain', home)) ?? [];
+  await berth('host', 'drain', home, '--apply', hash, '--watch');
+  expect(await hostNow()).not.toBe(home);
+  await berth('host', 'drain', home, '--cancel');
+  expect(await berth('host', 'restore', home, '--yes')).toBe(`db is back on ${home}\n`);
+  expect(await hostNow()).toBe(home);
+  expect(await berth('host', 'restore', home)).toContain(`Nothing returns to host ${home}`);
+  await berth('rm', 'db');
+});
 
 /** How many copies are ready, after each change of an instance. */
 function watchReady() {

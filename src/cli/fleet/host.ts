@@ -13,6 +13,7 @@ import { conditionOf } from '../instances/instance-view.ts';
 import { declareDownCommand } from './hosts/declare-down.ts';
 import { openAfterDrain } from './hosts/open-after-drain.ts';
 import { drainCommand, evacuateCommand } from './host-drain.ts';
+import { restoreCommand } from './hosts/host-restore.ts';
 import { joinTokenCommand } from './join-token.ts';
 import { setCommand, taintCommand, untaintCommand } from './host-set.ts';
 import { inventoriesOf, originLines } from '../inventory/outside-host.ts';
@@ -40,6 +41,7 @@ export function hostCommand(cli: Cli): Command {
       pauseCommand(cli, 'resume', false, 'Resume hosts that were paused or drained: place new instances on them again'),
     )
     .addCommand(drainCommand(cli))
+    .addCommand(restoreCommand(cli))
     .addCommand(evacuateCommand(cli))
     .addCommand(createCommand(cli))
     .addCommand(poolCommand(cli))

@@ -140,7 +140,7 @@ function textOfMigration({ step, from, to, seen, message, stoodStillMs }: Migrat
 }
 
 /** Done when the instance runs on its new host, or is stopped there. */
-function untilMoved(name: string): Judge<'instance', Migration> {
+export function untilMoved(name: string): Judge<'instance', Migration> {
   return (instance: Instance | undefined) => {
     const migration = instance?.status.migration;
     if (!instance) return { failed: `instance "${name}" was removed` };
