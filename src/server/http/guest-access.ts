@@ -17,7 +17,7 @@ import { type AuditParts, type AuditSubject, openTrail } from '../audit/trail.ts
 import type { Caller } from './caller.ts';
 import type { HostLinks } from './agent-link/host-links.ts';
 import { bind } from './routes/bind.ts';
-import { findOne } from './routes/resource-routes.ts';
+import { findOne } from './routes/find-resource.ts';
 import { keys } from '../../core/state/keys.ts';
 import { type LiveSession, type LiveSessions, whyNotStanding } from './identity/live-sessions.ts';
 import { Query, type Route } from './route.ts';

@@ -732,7 +732,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'found-without-asking',
     reenacts: 'an object is found by its name and shown before anybody asks whether it may be: the class of OWASP API1',
     invariant: 10,
-    file: 'server/http/routes/resource-routes.ts',
+    file: 'server/http/routes/find-resource.ts',
     find: 'if (byName && mayRead(caller.principal, byName.value, cache)) return byName;',
     replace: 'if (byName) return byName;',
   },

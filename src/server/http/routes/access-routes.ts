@@ -21,7 +21,8 @@ import { decideFor } from '../on-behalf.ts';
 import type { Answer, Route } from '../route.ts';
 import { bind } from './bind.ts';
 import { present } from './present.ts';
-import { findOne, shown } from './resource-routes.ts';
+import { findOne } from './find-resource.ts';
+import { shown } from './resource-routes.ts';
 
 interface AccessParts {
   readonly decider: Decider;

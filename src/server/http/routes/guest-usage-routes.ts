@@ -9,7 +9,7 @@ import { keys } from '../../../core/state/keys.ts';
 import type { Decider } from '../../decide.ts';
 import type { GuestUsages, MeasuredGuest } from '../../metrics/guest-usages.ts';
 import { bind } from './bind.ts';
-import { findOne } from './resource-routes.ts';
+import { findOne } from './find-resource.ts';
 import type { Route } from '../route.ts';
 
 interface Parts {

@@ -22,7 +22,8 @@ import { type Seen, seesAll, visibleTo } from './visible.ts';
 import { JsonWriter } from '../json-writer.ts';
 import { present } from './present.ts';
 import { resourceOperations } from './resource-operations.ts';
-import { createBody, idempotencyKeyOf, inputOf, placing, shown } from './resource-routes.ts';
+import { createBody, idempotencyKeyOf, inputOf } from './sent-resource.ts';
+import { placing, shown } from './resource-routes.ts';
 import { type Route, Written } from '../route.ts';
 
 const definition = resourceDefinitions.instance;

@@ -10,7 +10,7 @@ import { inSlices } from '../../in-slices.ts';
 import { bind } from './bind.ts';
 import type { HostLinks } from '../agent-link/host-links.ts';
 import { explanationSeenBy } from './visible.ts';
-import { findOne } from './resource-routes.ts';
+import { findOne } from './find-resource.ts';
 import type { Route } from '../route.ts';
 
 export function instanceRoutes({ decider, links }: { decider: Decider; links: HostLinks }): Route[] {

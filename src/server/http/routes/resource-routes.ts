@@ -1,55 +1,34 @@
 // Routes of the resources, made from the registry: list, watch, get, create, replace, delete.
 
-import { isRecord } from '../../../base/is-record.ts';
-import { type TSchema, Type } from 'typebox';
 import { ApiError } from '../../../api/errors.ts';
 import { parse } from '../../../api/parse.ts';
-import { type AnyResource, type Kind, type ResourceByKind, resourceDefinitions } from '../../../api/resources/index.ts';
+import { type AnyResource, type Kind, resourceDefinitions } from '../../../api/resources/index.ts';
 import type { ResourceDefinition } from '../../../api/resources/metadata.ts';
-import { createMetadata, ReplaceMetadata } from '../../../api/routes/resource-schemas.ts';
-import { resourceRoutes as registeredRoutes } from '../../../api/routes/resources.ts';
-import { fits, parseWords } from '../../../api/lists/words.ts';
-import { parseSelector, type Selector, selects } from '../../../api/selector.ts';
+import { ReplaceMetadata } from '../../../api/routes/resource-schemas.ts';
 import { placedAtOnce } from '../../../core/controllers/at-once.ts';
 import type { Decision } from '../../../core/operations/decision.ts';
 import type { Cache } from '../../../core/state/cache.ts';
-import { epochOf } from '../../../core/state/cluster-state.ts';
 import type { Context } from '../../../core/state/context.ts';
-import { isIndexed, keyOfId } from '../../../core/state/ids.ts';
-import { kindOfKey } from '../../../core/state/keys.ts';
 import type { Entry, Snapshot } from '../../../core/state/snapshot.ts';
-import type { Store } from '../../../store/store.ts';
 import { assertMayReplace } from '../../../core/access/change.ts';
-import { assertMay, assertMayOn, mayKnow, mayRead, notFound } from '../../../core/access/may.ts';
+import { assertMay, assertMayOn, mayRead, notFound } from '../../../core/access/may.ts';
 import { decideFor, permitted } from '../on-behalf.ts';
 import type { Caller } from '../caller.ts';
-import { type KnownKeys, seesAll, seesSomePlaces, visibleKeys, visibleTo } from './visible.ts';
-import { committedByProject } from '../../../core/state/indexes/committed-by-project.ts';
-import type { Principal } from '../../../core/access/principal.ts';
-import { rightsOf } from '../../../core/access/rights-of.ts';
+import { visibleTo } from './visible.ts';
 import { type Decider, forProject } from '../../decide.ts';
 import { isResource, present, withOutlook } from './present.ts';
 import { withHiddenKept } from './hidden-values.ts';
-import { rows, type WantedResources } from './lists/resource-rows.ts';
 import { dryRun, dryRunOfChange, dryRunOfDelete } from './dry-run.ts';
 import { JsonWriter } from '../json-writer.ts';
-import { eventStreamHeaders, eventStreamOf, lastEventId, wantsEventStream } from '../event-stream/event-stream.ts';
-import { newestRevision } from '../newest-revision.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
-import { bind, type QueryOf } from './bind.ts';
+import { bind } from './bind.ts';
 import { byHash, dryRunOfRollout } from './workloads/rollouts.ts';
-import { type Answer, type Query, type Route, type RouteRequest, Written } from '../route.ts';
-import type { Topic, WatchFeed } from '../watch/watch-feed.ts';
-import { watchLines, watchTexts } from '../watch/watch-lines.ts';
-
-export interface ResourceParts {
-  readonly decider: Decider;
-  readonly store: Store;
-  readonly feed: WatchFeed;
-}
-
-const defaultProject = 'default';
-type ListQuery = QueryOf<ReturnType<typeof registeredRoutes>['list']>;
+import { type Answer, type Route, Written } from '../route.ts';
+import { type ResourceParts, watch } from './lists/resource-watch.ts';
+import { list } from './lists/resource-list.ts';
+import { find, keyFor } from './find-resource.ts';
+import { createBody, idempotencyKeyOf, inputOf, sentBody, withoutReadOnly } from './sent-resource.ts';
+import { resourceRoutes as registeredRoutes } from '../../../api/routes/resources.ts';
 
 export function resourceRoutes(parts: ResourceParts): Route[] {
   return Object.values(resourceDefinitions).flatMap((definition) => routesOf(definition.kind, definition, parts));
@@ -168,129 +147,6 @@ export function placing(create: (snapshot: Snapshot, ctx: Context, attempt: numb
   };
 }
 
-// Bodies.
-
-/** The body of a create. */
-export function createBody(definition: ResourceDefinition) {
-  return sentBody(createMetadata(definition));
-}
-
-/** The spec is checked by the operation, which knows its type. */
-function sentBody<M extends TSchema>(metadata: M) {
-  return Type.Object({ metadata, spec: Type.Unknown({ default: {} }) }, { additionalProperties: false });
-}
-
-interface SentBody {
-  readonly metadata: {
-    readonly name?: unknown;
-    readonly project?: unknown;
-    readonly labels: Readonly<Record<string, string>>;
-  };
-  readonly spec: unknown;
-}
-
-export function inputOf(sent: SentBody, definition: ResourceDefinition): ResourceInput {
-  const { name, project, labels } = sent.metadata;
-  return {
-    name: typeof name === 'string' ? name : '',
-    project: definition.scope === 'fleet' ? '' : typeof project === 'string' ? project : defaultProject,
-    labels,
-    spec: sent.spec,
-  };
-}
-
-/** A resource may be sent back as it was read: fields that users cannot write are dropped when they are unchanged, and refused otherwise. */
-function withoutReadOnly(sent: unknown, current: AnyResource | undefined): unknown {
-  if (!isRecord(sent)) return sent;
-  const { kind, schemaVersion: _version, status: _status, ...rest } = sent;
-  if (kind !== undefined && current && kind !== current.kind) {
-    throw new ApiError('InvalidRequest', `this is another kind of resource, not a ${current.kind}`, {
-      field: 'kind',
-    });
-  }
-  if (!isRecord(rest['metadata'])) return rest;
-  const metadata = { ...rest['metadata'] };
-  for (const field of [
-    'id',
-    'name',
-    'project',
-    'generation',
-    'createdAtMs',
-    'deletionRequestedAtMs',
-    'traceParent',
-  ] as const) {
-    if (!(field in metadata)) continue;
-    if (current && field !== 'generation' && metadata[field] !== current.metadata[field]) {
-      throw new ApiError('InvalidRequest', `metadata.${field} cannot be changed`, { field: `metadata.${field}` });
-    }
-    delete metadata[field];
-  }
-  return { ...rest, metadata };
-}
-
-export function idempotencyKeyOf({ headers }: RouteRequest): { idempotencyKey?: string } {
-  const key = headers['idempotency-key'];
-  if (key === undefined) return {};
-  if (/^[A-Za-z0-9._:-]{1,128}$/.test(key)) return { idempotencyKey: key };
-  throw new ApiError('InvalidRequest', 'the Idempotency-Key must be 1 to 128 letters, digits and . _ : -', {
-    field: 'Idempotency-Key',
-  });
-}
-
-// Finding and showing.
-
-function keyFor(definition: ResourceDefinition, name: string, project: string): string {
-  return `${definition.plural}/${definition.scope === 'fleet' ? '' : `${project}/`}${name}`;
-}
-
-interface Wanted {
-  readonly caller: Pick<Caller, 'principal'>;
-  readonly name: string;
-  readonly project: string;
-}
-
-/** By name, or by id. Throws `NotFound`, also when the caller may not know of it. */
-function find<K extends Kind>(
-  kind: K,
-  definition: ResourceDefinition,
-  cache: Cache,
-  { caller, name, project }: Wanted,
-): Entry<ResourceByKind[K]> {
-  const byName = cache.committed(kind, keyFor(definition, name, project));
-  if (byName && mayRead(caller.principal, byName.value, cache)) return byName;
-  const byId = findById(kind, definition, cache, name);
-  if (byId && mayKnow(caller.principal, byId.value, cache)) return byId;
-  throw notFound(kind, name, definition.scope === 'project' && project !== defaultProject ? project : '');
-}
-
-function findById<K extends Kind>(
-  kind: K,
-  definition: ResourceDefinition,
-  cache: Cache,
-  id: string,
-): Entry<ResourceByKind[K]> | undefined {
-  if (!id.startsWith(`${definition.idPrefix}_`)) return undefined;
-  const isInstance = kind === 'instance';
-  if (isInstance || isIndexed(kind)) {
-    const key = isInstance ? cache.instanceById(id)?.key : keyOfId(cache, kind, id);
-    const entry = key === undefined ? undefined : cache.committed(kind, key);
-    return entry?.value.metadata.id === id ? entry : undefined;
-  }
-  for (const entry of cache.listCommitted(kind)) if (entry.value.metadata.id === id) return entry;
-  return undefined;
-}
-
-/** Finds a resource of a project for the routes of its own. Throws `NotFound`, also when the caller may not know of it. */
-export function findOne<
-  K extends 'instance' | 'job' | 'task' | 'workload' | 'warmPool' | 'jobTemplate' | 'spare' | 'webhook',
->(
-  kind: K,
-  cache: Cache,
-  { caller, name, project = defaultProject }: Omit<Wanted, 'project'> & { readonly project?: string | undefined },
-): Entry<ResourceByKind[K]> {
-  return find(kind, resourceDefinitions[kind], cache, { caller, name, project });
-}
-
 interface Done {
   readonly decision: {
     readonly key: string;
@@ -331,159 +187,4 @@ export function shown(kind: Kind, done: Done, cache: Cache, before?: Entry<AnyRe
   const entry = same ? committed : written;
   if (!entry) throw new ApiError('NotFound', 'it has been deleted since');
   return entry;
-}
-
-// Lists and watches.
-
-function list<K extends Kind>(
-  kind: K,
-  definition: ResourceDefinition,
-  decider: Decider,
-  query: ListQuery,
-  { caller: { principal } }: RouteRequest,
-): Answer {
-  const { cache } = decider;
-  const known = visibleKeys(principal, kind, cache, query.project);
-  const { limit } = query;
-  const after = continuation(query.continue);
-  const wanted = filterOf(definition, query);
-  if (query.offset !== undefined)
-    return rows({ kind, decider, known, wanted, principal }, { ...query, offset: query.offset });
-  if (query.order === 'newest')
-    throw new ApiError('InvalidRequest', 'order=newest needs offset: offset=0 begins with the newest', {
-      field: 'order',
-    });
-  const revision = cache.revision;
-  const seen = visibleTo(principal, cache);
-  // Neither the order nor the selection may depend on fields that the caller does not see.
-  const unnamed = seesSomePlaces(principal, kind, cache);
-  const place = ({ key, value }: Entry<AnyResource>): string =>
-    unnamed ? `${definition.plural}/${value.metadata.id}` : key;
-  const shownOf = (value: AnyResource): AnyResource => (unnamed ? seen(value, 'several') : value);
-  const found: Entry<ResourceByKind[K]>[] = [];
-  for (const entry of candidates(kind, definition, cache, { project: query.project, known, principal })) {
-    if (after !== undefined && place(entry) <= after) continue;
-    if ((known === 'all' || known(entry.key, entry.value)) && (wanted === 'all' || wanted(shownOf(entry.value))))
-      found.push(entry);
-  }
-  found.sort((a, b) => (place(a) < place(b) ? -1 : 1));
-  const page = found.slice(0, limit);
-  const last = page.at(-1);
-  const shownNow = withOutlook(decider);
-  return {
-    status: 200,
-    json: {
-      items: page.map((entry) => seen(shownNow(present(entry)), 'several')),
-      revision,
-      epoch: epochOf(cache),
-      ...(found.length > limit && last ? { continue: base64(place(last)) } : {}),
-    },
-  };
-}
-
-/** All resources that can be in the list, and as few others as possible without a check of each. */
-function* candidates<K extends Kind>(
-  kind: K,
-  { scope, plural }: ResourceDefinition,
-  cache: Cache,
-  {
-    project,
-    known,
-    principal,
-  }: { readonly project: string | undefined; readonly known: KnownKeys; readonly principal: Principal },
-): Iterable<Entry<ResourceByKind[K]>> {
-  const everything = scope === 'fleet' || (project === undefined && known === 'all');
-  if (everything || rightsOf(principal, cache).isShare) return yield* cache.listCommitted(kind);
-  const index = committedByProject(cache);
-  for (const each of project === undefined ? [...index.projects(kind)] : [project])
-    if (known === 'all' || known(`${plural}/${each}/`)) yield* index.list(kind, each);
-}
-
-/** `topic`: a filter that the topic satisfies by itself needs no check of each resource. */
-function filterOf(
-  definition: ResourceDefinition,
-  { selector: selectorText = '', project, subject, words: wordsText = '' }: ListQuery,
-  topic?: Topic,
-): WantedResources {
-  const words = parseWords(wordsText);
-  const selector: Selector = parseSelector(selectorText);
-  if (project !== undefined && definition.scope === 'fleet') {
-    throw new ApiError('InvalidRequest', `${definition.plural} belong to no project`, { field: 'project' });
-  }
-  if (subject !== undefined && definition.kind !== 'event') {
-    throw new ApiError('InvalidRequest', 'only events have a subject', { field: 'subject' });
-  }
-  if (project === topic?.project && subject === undefined && selector.length === 0 && words.length === 0) return 'all';
-  return (resource) =>
-    (project === undefined || resource.metadata.project === project) &&
-    (subject === undefined ||
-      (resource.kind === 'event' &&
-        (resource.spec.subject.name === subject || resource.spec.subject.id === subject))) &&
-    selects(selector, resource.metadata.labels) &&
-    fits(resource, words);
-}
-
-/** The last key of the page before; opaque to users. */
-function continuation(token: string | undefined): string | undefined {
-  if (token === undefined) return undefined;
-  try {
-    const key = atob(token.replaceAll('-', '+').replaceAll('_', '/'));
-    if (kindOfKey(key)) return key;
-  } catch {
-    // refused below
-  }
-  throw new ApiError('InvalidRequest', 'continue must be the token returned with the previous page', {
-    field: 'continue',
-  });
-}
-
-function base64(key: string): string {
-  return btoa(key).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
-}
-
-async function watch(
-  kind: Kind,
-  definition: ResourceDefinition,
-  { store, decider: { cache, buggify }, feed }: ResourceParts,
-  query: ListQuery,
-  request: RouteRequest,
-): Promise<Answer> {
-  assertWithoutPages(request.query);
-  const { principal } = request.caller;
-  const known = visibleKeys(principal, kind, cache, query.project, 'watch');
-  const topic = { kind, project: definition.scope === 'fleet' ? undefined : query.project };
-  const wanted = filterOf(definition, query, topic);
-  const streams = kind === 'event' && wantsEventStream(request);
-  const seenLast = streams ? lastEventId(request) : undefined;
-  const { epoch, revision: after = seenLast ?? cache.revision } = query;
-  if (epoch !== undefined && epoch !== epochOf(cache))
-    throw new ApiError('Compacted', 'the store was restored from a backup since; list again', { field: 'epoch' });
-  if (after > cache.revision) await assertInStore(store, after);
-  const seen = seesAll(principal) ? undefined : visibleTo(principal, cache);
-  const input = { topics: [topic], after, wanted, known, seen, feed, buggify };
-  if (streams) {
-    const bytes = eventStreamOf(watchLines(input, request), epochOf(cache) ?? '');
-    return { status: 200, bytes, headers: eventStreamHeaders };
-  }
-  return { status: 200, lines: watchLines(input, request), texts: watchTexts(input) };
-}
-
-const pageParameters: readonly (keyof ListQuery)[] = ['limit', 'continue', 'offset', 'order'];
-
-/** A watch streams every change: a client that asks for a part of them would get more than it expects. */
-function assertWithoutPages(query: Query): void {
-  const names = new Set(query.names());
-  const field = pageParameters.find((name) => names.has(name));
-  if (field !== undefined)
-    throw new ApiError('InvalidRequest', `query parameter "${field}" selects a page, and a watch has none; remove it`, {
-      field,
-    });
-}
-
-/** The client may have a revision from another control plane, which this one has not seen yet. */
-export async function assertInStore(store: Store, after: number): Promise<void> {
-  const newest = await newestRevision(store);
-  if (after <= newest) return;
-  const message = `revision ${after} lies in the future; the newest is ${newest}`;
-  throw new ApiError('InvalidRequest', message, { field: 'revision' });
 }

@@ -12,7 +12,7 @@ import { type Decider, forProject } from '../../decide.ts';
 import { decideFor } from '../on-behalf.ts';
 import type { Route, RouteRequest } from '../route.ts';
 import { bind } from './bind.ts';
-import { findOne } from './resource-routes.ts';
+import { findOne } from './find-resource.ts';
 
 export function webhookRoutes(decider: Decider): Route[] {
   const { cache } = decider;

@@ -14,7 +14,7 @@ import type { ImageContent } from '../../../images/image-content.ts';
 import type { HostLinks } from '../../agent-link/host-links.ts';
 import { bind } from '../bind.ts';
 import { putImage } from './image-content-routes.ts';
-import { findOne } from '../resource-routes.ts';
+import { findOne } from '../find-resource.ts';
 import type { Route } from '../../route.ts';
 
 /** A copy takes minutes; who waits hears something before any program in between gives up. */

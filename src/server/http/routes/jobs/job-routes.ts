@@ -12,7 +12,7 @@ import { visibleTo } from '../visible.ts';
 import { bind } from '../bind.ts';
 import { present } from '../present.ts';
 import type { Route, RouteRequest } from '../../route.ts';
-import { findOne } from '../resource-routes.ts';
+import { findOne } from '../find-resource.ts';
 
 export function jobRoutes(decider: Decider): Route[] {
   const { cache } = decider;

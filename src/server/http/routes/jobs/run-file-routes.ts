@@ -17,7 +17,7 @@ import type { RunFiles } from '../../../runs/run-files.ts';
 import type { Route } from '../../route.ts';
 import { bind } from '../bind.ts';
 import { bytesOf } from '../bytes-of.ts';
-import { findOne } from '../resource-routes.ts';
+import { findOne } from '../find-resource.ts';
 
 export function runFileRoutes({
   decider: { cache, clock },

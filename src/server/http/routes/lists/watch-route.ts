@@ -11,7 +11,7 @@ import type { Source } from '../../connections/sink.ts';
 import type { Route } from '../../route.ts';
 import { linesIn, watchTexts } from '../../watch/watch-lines.ts';
 import { bind } from '../bind.ts';
-import { assertInStore, type ResourceParts } from '../resource-routes.ts';
+import { assertInStore, type ResourceParts } from './resource-watch.ts';
 import { type KnownKeys, seesAll, visibleKeys, visibleTo } from '../visible.ts';
 
 export function watchRoute({ store, decider: { cache, buggify }, feed }: ResourceParts): Route {

@@ -10,7 +10,7 @@ import type { Caller } from '../../caller.ts';
 import { decideFor } from '../../on-behalf.ts';
 import type { Route } from '../../route.ts';
 import { bind } from '../bind.ts';
-import { findOne } from '../resource-routes.ts';
+import { findOne } from '../find-resource.ts';
 
 const question = { verb: 'drain', resource: 'host' } as const;
 

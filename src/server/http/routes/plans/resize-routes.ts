@@ -11,7 +11,7 @@ import type { Decider } from '../../../decide.ts';
 import { decideFor } from '../../on-behalf.ts';
 import type { Route } from '../../route.ts';
 import { bind } from '../bind.ts';
-import { findOne } from '../resource-routes.ts';
+import { findOne } from '../find-resource.ts';
 
 export function resizeRoutes(decider: Decider): Route[] {
   const { cache } = decider;

@@ -14,7 +14,8 @@ import type { Caller } from '../../caller.ts';
 import { decideFor, permitted } from '../../on-behalf.ts';
 import type { Route } from '../../route.ts';
 import { bind } from '../bind.ts';
-import { findOne, idempotencyKeyOf } from '../resource-routes.ts';
+import { findOne } from '../find-resource.ts';
+import { idempotencyKeyOf } from '../sent-resource.ts';
 
 /** After this many conflicts with other servers, the task controller places the task. */
 const atOnceAttempts = 3;

@@ -11,7 +11,8 @@ import type { Caller } from '../../caller.ts';
 import { decideFor, permitted } from '../../on-behalf.ts';
 import type { Route } from '../../route.ts';
 import { bind } from '../bind.ts';
-import { findOne, idempotencyKeyOf } from '../resource-routes.ts';
+import { findOne } from '../find-resource.ts';
+import { idempotencyKeyOf } from '../sent-resource.ts';
 
 export function spareRoutes({ decider }: { readonly decider: Decider }): Route[] {
   const { cache } = decider;

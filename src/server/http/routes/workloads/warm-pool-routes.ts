@@ -9,7 +9,8 @@ import { decideFor, permitted } from '../../on-behalf.ts';
 import type { Route } from '../../route.ts';
 import { bind } from '../bind.ts';
 import { present } from '../present.ts';
-import { findOne, idempotencyKeyOf } from '../resource-routes.ts';
+import { findOne } from '../find-resource.ts';
+import { idempotencyKeyOf } from '../sent-resource.ts';
 import { visibleTo } from '../visible.ts';
 
 export function warmPoolRoutes(decider: Decider): Route[] {

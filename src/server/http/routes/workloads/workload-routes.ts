@@ -14,7 +14,7 @@ import { decideFor, permitted } from '../../on-behalf.ts';
 import type { Route, RouteRequest } from '../../route.ts';
 import { bind } from '../bind.ts';
 import { present } from '../present.ts';
-import { findOne } from '../resource-routes.ts';
+import { findOne } from '../find-resource.ts';
 import { visibleTo } from '../visible.ts';
 import { byHash, dryRunOfRollout } from './rollouts.ts';
 import { withoutSecretsOfSpec } from '../without-secrets.ts';
