@@ -10,9 +10,21 @@ export function callerOf(principal: Principal, snapshot: Snapshot): PlacementCal
   return { mayRead: rights.everywhere('read', 'host'), mayWrite: rights.everywhere('update', 'host') };
 }
 
-/** As the original's `noauth2` does it: `admin` may do everything, `user:project` reads the usage of its project. */
-export function noAuthCaller(token: string): PlacementCaller {
-  const [user = '', project = ''] = token.split(':');
-  const isAdmin = user === 'admin';
-  return { mayRead: isAdmin, mayWrite: isAdmin, project: project === '' ? user : project };
+/** `X-Auth-Token`, `X-Roles` and `X-Project-Id` of a request, all of which are believed. */
+export interface NamedCaller {
+  readonly token: string;
+  readonly roles: string | undefined;
+  readonly project: string | undefined;
+}
+
+/**
+ * As the original's `noauth2` does it: the user or role `admin` may do everything, and `user:project` reads the usage of its project, unless the
+ * request names roles without `reader` and `member`.
+ */
+export function noAuthCaller({ token, roles, project }: NamedCaller): PlacementCaller {
+  const [user = '', named = ''] = token.split(':');
+  const all = roles?.split(',').map((role) => role.trim()) ?? (user === 'admin' ? ['admin'] : ['reader']);
+  const isAdmin = all.includes('admin') || all.includes('service');
+  const readsUsage = isAdmin || all.includes('reader') || all.includes('member');
+  return { mayRead: isAdmin, mayWrite: isAdmin, ...(readsUsage ? { project: project ?? (named || user) } : {}) };
 }

@@ -140,7 +140,9 @@ function callerIn(
   request: FastifyRequest,
   { mount, parts }: { readonly mount: PlacementMount; readonly parts: Parts },
 ): PlacementCaller | undefined {
-  const token = request.headers['x-auth-token'];
-  if (mount.noAuth) return typeof token === 'string' ? noAuthCaller(token) : undefined;
+  if (mount.noAuth) {
+    const { 'x-auth-token': token, 'x-roles': roles, 'x-project-id': project } = singleHeaders(request.raw);
+    return token === undefined ? undefined : noAuthCaller({ token, roles, project });
+  }
   return request.principal && callerOf(request.principal, parts.snapshot);
 }

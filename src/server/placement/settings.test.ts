@@ -49,6 +49,28 @@ describe('a server without authentication', () => {
     expect((await ask('GET', path, { headers: { 'x-auth-token': token } })).status).toBe(status);
   });
 
+  it.each([
+    ['admin', undefined, '/resource_providers', 200],
+    ['service', undefined, '/resource_providers', 200],
+    ['member,reader', undefined, '/resource_providers', 403],
+    ['member, reader', 'web', '/usages?project_id=web', 200],
+    ['reader', 'other', '/usages?project_id=web', 403],
+    ['', 'web', '/usages?project_id=web', 403],
+    ['auditor', 'web', '/usages?project_id=web', 403],
+  ])('believes roles "%s" in project %s for who asks for %s: %i', async (roles, project, path, status) => {
+    const as = {
+      'x-auth-token': 'user',
+      'x-roles': roles,
+      ...(project === undefined ? {} : { 'x-project-id': project }),
+    };
+    expect((await ask('GET', path, { headers: as })).status).toBe(status);
+  });
+
+  it('gives the name admin no rights that its roles lack', async () => {
+    const headers = { 'x-auth-token': 'admin', 'x-roles': 'reader' };
+    expect((await ask('PUT', '/traits/CUSTOM_NOT_MINE', { headers })).status).toBe(403);
+  });
+
   it('refuses requests without a name', async () => {
     const answer = await fetch(`${server.url}/placement/resource_providers`);
     expect(answer.status).toBe(401);
