@@ -193,7 +193,7 @@ function admit(route: PlacementRoute, { request, version }: Exchange): void {
   if (!route.typesFirst) refuseEarly();
   if (method === 'GET' && !route.acceptsAll && !acceptsJson(request.headers['accept']))
     throw new HttpRefusal(406, 'Only application/json is provided');
-  if (route.takes === 'json') assertJsonType(request);
+  if (route.takes === 'json' && version <= (route.takesUntil ?? versionMax)) assertJsonType(request);
   refuseEarly();
   const needs = route.needs ?? (method === 'GET' ? 'read' : 'write');
   const permitted = needs === 'read' ? request.caller?.mayRead : needs === 'write' ? request.caller?.mayWrite : true;

@@ -36,6 +36,11 @@ interface Parts {
 export function addPlacement(app: FastifyInstance, mount: PlacementMount, parts: Parts): void {
   app.register((child, _options, done) => {
     child.removeAllContentTypeParsers();
+    // An empty type is none; Fastify would refuse it in a form that is not of this API.
+    child.addHook('onRequest', (request, _reply, next) => {
+      if (request.headers['content-type'] === '') delete request.headers['content-type'];
+      next();
+    });
     child.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, parsed) => parsed(null, body));
     for (const url of mount.at === '' ? ['/', '/*'] : [mount.at, `${mount.at}/*`])
       child.route({

@@ -58,6 +58,7 @@ describe('writes', () => {
     const rename = await ask('PUT', '/resource_classes/CUSTOM_V2', { version: 6, body: { name: 'CUSTOM_RENAMED' } });
     expect(rename).toMatchObject({ status: 200, json: { name: 'CUSTOM_RENAMED' } });
     const put = (version: number) => ask('PUT', '/resource_classes/CUSTOM_PUT', { version });
+    expect(await statuses([6], put)).toEqual([415]);
     expect(await statuses([7, 39], put)).toEqual([201, 204]);
     const remove = (version: number) => ask('DELETE', '/resource_classes/CUSTOM_PUT', { version });
     expect(await statuses([1, 2, 39], remove)).toEqual([404, 204, 404]);

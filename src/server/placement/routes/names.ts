@@ -23,7 +23,7 @@ export const nameRoutes: readonly PlacementRoute[] = [
   { method: 'GET', path: '/resource_classes', handle: listClasses, since: 2 },
   { method: 'POST', path: '/resource_classes', handle: addClass, since: 2, takes: 'json' },
   { method: 'GET', path: '/resource_classes/:name', handle: showClass, since: 2 },
-  { method: 'PUT', path: '/resource_classes/:name', handle: putClass, since: 2 },
+  { method: 'PUT', path: '/resource_classes/:name', handle: putClass, since: 2, takes: 'json', takesUntil: 6 },
   { method: 'DELETE', path: '/resource_classes/:name', handle: removeClass, since: 2 },
   { method: 'GET', path: '/traits', handle: listTraits, since: 6 },
   { method: 'GET', path: '/traits/:name', handle: showTrait, since: 6, acceptsAll: true },

@@ -19,6 +19,8 @@ export interface PlacementRoute {
   readonly needs?: Needs;
   /** It takes a body of `application/json`. Absent: a body is ignored. */
   readonly takes?: 'json';
+  /** The last version at which it does; default: all. */
+  readonly takesUntil?: number;
   /** Its media types are asked before its version, as in the original. Absent: after. */
   readonly typesFirst?: true;
   /** Of a GET: any `Accept` will do. */

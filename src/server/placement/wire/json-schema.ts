@@ -111,12 +111,12 @@ type MakeFault = (keyword: string, message: string) => Fault;
 
 function* textFaults(text: string, schema: Schema, fault: MakeFault): Generator<Fault> {
   const length = Array.from(text).length;
+  if (schema.pattern !== undefined && !compiled(schema.pattern).test(text))
+    yield fault('pattern', `${python(text)} does not match ${python(schema.pattern)}`);
   if (schema.minLength !== undefined && length < schema.minLength)
     yield fault('minLength', `${python(text)} is too short`);
   if (schema.maxLength !== undefined && length > schema.maxLength)
     yield fault('maxLength', `${python(text)} is too long`);
-  if (schema.pattern !== undefined && !compiled(schema.pattern).test(text))
-    yield fault('pattern', `${python(text)} does not match ${python(schema.pattern)}`);
   if (schema.format === 'uuid' && !isUuidLike(text)) yield fault('format', `${python(text)} is not a 'uuid'`);
   if (schema.enum && !schema.enum.includes(text))
     yield fault('enum', `${python(text)} is not one of ${python(schema.enum)}`);
