@@ -2,6 +2,7 @@
 
 import type { FaultKind } from './faults/registry.ts';
 import type { Scenario } from './scenario.ts';
+import type { Weather } from './world/weather.ts';
 
 /** Faults that cut hosts off, freeze them or end them, and faults of control planes, which then hear nothing. */
 const losses: readonly FaultKind[] = [
@@ -43,6 +44,9 @@ const besideDrains: readonly FaultKind[] = [
 
 /** Another server leads, and the former one may not know. */
 const leads: readonly FaultKind[] = ['server-pause', 'server-crash', 'server-store-parted', 'server-stop'];
+
+/** One commit of six is made, and its answer is lost. */
+const storeLost = ({ weather }: Scenario): Weather['store'] => ({ ...weather.stormy.store, unknown: 150 });
 
 /** Half of all seeds. */
 const isCalm = (drawn: Scenario): boolean => drawn.stormMs % 2_000 === 0;
@@ -118,6 +122,7 @@ const shapes = {
     ...inTurmoil(drawn),
     controlPlanes: Math.max(2, drawn.controlPlanes),
     stormMs: 120_000,
+    weather: { ...drawn.weather, stormy: { ...drawn.weather.stormy, store: storeLost(drawn) } },
     faults: leads.map((kind, index) => ({ kind, everyMsMean: 6_000 + 2_000 * index })),
     preparesSpares: true,
   }),

@@ -718,6 +718,17 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: "is: 'fresh',",
   },
 
+  {
+    name: 'claim-forgets-the-first',
+    reenacts: 'a server that repeats a write takes its own first write for that of nobody, and makes a second machine',
+    invariant: 4,
+    world: { scenario: 'spares' },
+    rare: { hint: 3026 },
+    file: 'core/operations/spares/claim-step.ts',
+    find: 'const value = { ...entry.value, status: { ...status, claimedTerm } };',
+    replace: 'const value = { ...entry.value, status: { ...status, claimedTerm: fence.ifRevision } };',
+  },
+
   // ── rights ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   {
