@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { containerName } from '../src/agent/drivers/container/container-config.ts';
 import { type TestPodman, whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
-import { type PodmanFleet, startPodmanFleet } from './podman-fleet.ts';
+import { type PodmanFleet, serving, startPodmanFleet } from './podman-fleet.ts';
 import { type Fleet, runBerth } from './processes.ts';
 
 const why = whyNoPodman();
@@ -19,7 +19,7 @@ describe.skipIf(why !== undefined)(`containers and their host${why === undefined
 
   beforeAll(async () => {
     started = await startPodmanFleet([
-      { name: 'web', script: 'echo written >/data/new 2>/data/failed; exec httpd -f -p 80 -h /site' },
+      { name: 'web', script: `echo written >/data/new 2>/data/failed; ${serving('/site')}` },
       { name: 'deaf', script: "trap '' TERM; while true; do sleep 1000 & wait $!; done" },
     ]);
     ({ fleet, podman, directory, berth } = started);

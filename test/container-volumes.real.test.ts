@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
 import { system } from '../src/base/system.ts';
-import { type PodmanFleet, startPodmanFleet } from './podman-fleet.ts';
+import { type PodmanFleet, serving, startPodmanFleet } from './podman-fleet.ts';
 import { runBerth } from './processes.ts';
 
 const why = system.userId() === 0 ? whyNoPodman() : 'the agent mounts volumes as root only';
@@ -15,7 +15,7 @@ describe.skipIf(why !== undefined)(`volumes of containers${why === undefined ? '
 
   beforeAll(async () => {
     // Each start writes one more line, and says how many there are.
-    const script = 'echo line >>/data/lines; wc -l </data/lines; df -m /data | tail -n1; exec httpd -f -p 80 -h /data';
+    const script = `echo line >>/data/lines; wc -l </data/lines; df -m /data | tail -n1; ${serving('/data')}`;
     started = await startPodmanFleet([{ name: 'web', script }]);
     const { berth } = started;
     await berth('image', 'add', 'web', '--source', 'docker://localhost/web:1', '--memory', '64MiB');

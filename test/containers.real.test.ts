@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Instance } from '../src/api/resources/instance.ts';
 import { containerName, labels } from '../src/agent/drivers/container/container-config.ts';
 import { type TestPodman, whyNoExecution, whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
-import { type PodmanFleet, startPodmanFleet } from './podman-fleet.ts';
+import { type PodmanFleet, serving, startPodmanFleet } from './podman-fleet.ts';
 import { type Fleet, runBerth } from './processes.ts';
 
 const why = whyNoPodman();
@@ -25,7 +25,7 @@ describe.skipIf(why !== undefined)(`an instance of containers${why === undefined
     started = await startPodmanFleet([
       {
         name: 'web',
-        script: 'echo "hello from ${NAME:-nobody}" >/www/index.html; exec httpd -f -p "${PORT:-80}" -h /www',
+        script: `echo "hello from \${NAME:-nobody}" >/www/index.html; ${serving('/www', '"${PORT:-80}"')}`,
       },
     ]);
     ({ fleet, podman, directory, berth } = started);

@@ -27,7 +27,7 @@ describe.skipIf(why !== undefined)(`the checks of containers${why === undefined 
 
   beforeAll(async () => {
     // It listens as soon as a file is there, and no more without it.
-    const script = `mkdir -p /www; echo hello >/www/index.html; touch "/\${OPEN:-none}"
+    const script = `trap "exit 0" TERM; mkdir -p /www; echo hello >/www/index.html; touch "/\${OPEN:-none}"
 while true; do
   while ! test -e /open; do sleep 0.1; done; httpd -p 80 -h /www
   while test -e /open; do sleep 0.1; done; kill $(pidof httpd)

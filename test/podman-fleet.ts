@@ -17,6 +17,14 @@ export interface PodmanFleet {
   stop(): Promise<void>;
 }
 
+/**
+ * A web server in a script, at the end. The first process of a container ignores a SIGTERM that it has no trap for, and each of its stops would
+ * take the whole grace.
+ */
+export function serving(folder: string, port = '80'): string {
+  return `trap "exit 0" TERM; httpd -f -p ${port} -h ${folder} & wait`;
+}
+
 /** `images`: what the engine has; `berth image add` makes them known. */
 export async function startPodmanFleet(images: Parameters<TestPodman['load']>[0]): Promise<PodmanFleet> {
   const directory = await realpath(await mkdtemp(join(tmpdir(), 'berth-podman-')));

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
-import { type PodmanFleet, startPodmanFleet } from './podman-fleet.ts';
+import { type PodmanFleet, serving, startPodmanFleet } from './podman-fleet.ts';
 import { type Fleet, runBerth } from './processes.ts';
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
@@ -17,8 +17,8 @@ describe.skipIf(why !== undefined)(`the recipe of workloads${why === undefined ?
 
   beforeAll(async () => {
     started = await startPodmanFleet([
-      { name: 'door', script: 'mkdir -p /www; httpd -f -p 80 -h /www' },
-      { name: 'shut', script: 'while true; do sleep 1; done' },
+      { name: 'door', script: `mkdir -p /www; ${serving('/www')}` },
+      { name: 'shut', script: 'trap "exit 0" TERM; while true; do sleep 1 & wait; done' },
     ]);
     ({ fleet, berth } = started);
     for (const name of ['door', 'shut'])
