@@ -195,10 +195,15 @@ function findCollector(): Collector {
   return typeof collect === 'function' ? (what) => void collect(what) : () => {};
 }
 
+/** Of log lines that are kept while they cannot be written; later ones are dropped. */
+const unwrittenCharactersMax = 1024 * 1024;
+
 /** On standard error, so that standard output contains only the result: JSON lines, or plain text on a terminal. */
 export function systemLogger(level: LogLevel = 'info', format: LogFormat = 'auto'): Logger {
+  const lines = pino.destination({ dest: 2, sync: true, maxLength: unwrittenCharactersMax });
+  lines.on('error', () => {}); // a full disk, or a reader that has ended: the process goes on without its log
   if (format === 'text' || (format === 'auto' && process.stderr.isTTY))
-    return createTextLogger({ level, nowMs: systemClock.nowMs, write: (line) => process.stderr.write(line) });
+    return createTextLogger({ level, nowMs: systemClock.nowMs, write: (line) => void lines.write(line) });
   const wrap = (log: pino.Logger): Logger => ({
     debug: (message, fields) => log.debug(fields ?? {}, message),
     info: (message, fields) => log.info(fields ?? {}, message),
@@ -206,9 +211,7 @@ export function systemLogger(level: LogLevel = 'info', format: LogFormat = 'auto
     error: (message, fields) => log.error(fields ?? {}, message),
     with: (fields: LogFields) => wrap(log.child(fields)),
   });
-  return wrap(
-    pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ dest: 2, sync: true })),
-  );
+  return wrap(pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines));
 }
 
 /** The validated certificates of a PEM file. Throws an `Error` that says what is wrong with it. */
