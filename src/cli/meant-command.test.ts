@@ -32,6 +32,10 @@ it.each([
   ['susped', 'suspend'],
   ['restat', 'restart'],
   ['resum', 'resume'],
+  ['vm', 'ps'],
+  ['create', 'run'],
+  ['uncordon', 'resume'],
+  ['rollback', undefined], // no command for it here
   ['step', undefined],
   ['rum', 'run'], // and not rm
   ['constructor', undefined],

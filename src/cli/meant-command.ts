@@ -5,24 +5,47 @@ import { nearest } from '../api/nearest.ts';
 /** Destructive commands. */
 const careful: readonly string[] = ['rm', 'stop', 'restart', 'restore', 'suspend'];
 
-/** Names used by other tools. */
-const elsewhere: Readonly<Record<string, string>> = {
-  create: 'run',
-  delete: 'rm',
-  describe: 'show',
-  destroy: 'rm',
-  inspect: 'show',
-  pause: 'suspend',
-  reboot: 'restart',
-  remove: 'rm',
-  shutdown: 'stop',
-  status: 'show',
-  unpause: 'resume',
+/** Names used by other tools, with the commands for the same; the first that exists is meant. */
+const elsewhere: Readonly<Record<string, readonly string[]>> = {
+  attach: ['console'],
+  cordon: ['pause'],
+  create: ['run', 'create'],
+  delete: ['rm'],
+  deployment: ['workload'],
+  describe: ['show'],
+  destroy: ['rm'],
+  flavor: ['size'],
+  info: ['show'],
+  inspect: ['show'],
+  instance: ['ps'],
+  instances: ['ps'],
+  machine: ['host'],
+  namespace: ['project'],
+  node: ['host'],
+  nodes: ['host'],
+  pause: ['suspend'],
+  quota: ['project'],
+  reboot: ['restart'],
+  remove: ['rm'],
+  rollback: ['undo'],
+  rollout: ['status'],
+  shutdown: ['stop'],
+  status: ['show'],
+  template: ['image'],
+  uncordon: ['resume'],
+  unpause: ['resume'],
+  user: ['token'],
+  users: ['token'],
+  vm: ['ps'],
+  vms: ['ps'],
+  worker: ['host'],
+  workers: ['host'],
 };
 
 export function meantCommand(word: string, names: readonly string[]): string | undefined {
   const lower = word.toLowerCase();
-  if (Object.hasOwn(elsewhere, lower)) return elsewhere[lower];
+  const known = Object.hasOwn(elsewhere, lower) ? elsewhere[lower]?.find((name) => names.includes(name)) : undefined;
+  if (known !== undefined) return known;
   const harmless = nearest(
     word,
     names.filter((name) => !careful.includes(name)),

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 
 /** Logs twice, and says on standard output that it goes on. */
 const program = (format: string): string =>
-  `import { systemLogger } from ${JSON.stringify(join(import.meta.dirname, 'system.ts'))};
+  `import { systemLogger } from ${JSON.stringify(join(import.meta.dirname, '../src/base/system.ts'))};
    const log = systemLogger('info', ${JSON.stringify(format)});
    for (const i of [1, 2]) log.info('hello', { i });
    setImmediate(() => process.stdout.write('goes on'));`;
