@@ -42,6 +42,7 @@ const rows: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
       { title: 'Oldest', unit: 's', queries: [['max by (project) (berth_queue_oldest_seconds)', '{{project}}']] },
       { title: 'Why', queries: [['max by (reason) (berth_queue_reasons)', '{{reason}}']] },
       { title: 'Time until placed', unit: 's', queries: quantiles('berth_scheduling_seconds') },
+      { title: 'Boots', unit: 's', queries: quantiles('berth_boot_seconds') },
       {
         title: 'Placements',
         unit: 'ops',

@@ -90,6 +90,33 @@ describe('the metrics', () => {
     await expect.poll(() => value(series)).toBe(expected);
   });
 
+  it('count each boot once, by step and by image', async () => {
+    const agent = server.agentClient('h1');
+    const { metadata, status } = await server.client.get('instance', 'a', { project: 'web' });
+    const phases = [
+      { name: 'pull', startedAtMs: 1_000, durationMs: 2_000 },
+      { name: 'brew', startedAtMs: 3_000, durationMs: 1_000 },
+      { name: 'boot', startedAtMs: 4_000, durationMs: 3_000 },
+    ];
+    const tell = (sequence: number, ready: boolean) => {
+      const guest = { state: 'running' as const, ready, ports: [], phases };
+      const report = {
+        instanceId: metadata.id,
+        incarnation: status.incarnation,
+        sequence,
+        observedGeneration: 1,
+        guest,
+      };
+      return agent.report({ epoch: 1, reports: [report] });
+    };
+    for (const [sequence, ready] of [true, false, true].entries()) await tell(sequence + 1, ready);
+    await expect.poll(() => value('berth_boot_seconds_sum')).toBe(6);
+    expect(await value('berth_boot_seconds_count')).toBe(1);
+    expect(await value('berth_boot_step_seconds_sum{step="pull"}')).toBe(2);
+    expect(await value('berth_boot_step_seconds_sum{step="other"}')).toBe(1);
+    expect(await value('berth_image_boot_seconds_sum{image="tiny"}')).toBe(6);
+  });
+
   it('count refusals, reconciles and commits', async () => {
     await server.client.get('instance', 'none').catch(() => undefined);
     expect(await value('berth_http_request_seconds_count{method="GET",route="/v1/instances/:name",status="404"}')).toBe(

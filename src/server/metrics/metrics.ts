@@ -6,6 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Cache } from '../../core/state/cache.ts';
 import { type Activity, measureWatches } from './activity.ts';
 import { type GuestMetricsParts, measureGuests, measureHostGuests } from './guest-metrics.ts';
+import { measureBoots } from './boots.ts';
 import { measureFleet, measureQueue, Totals } from './fleet.ts';
 import { measureBySourceNames } from './source-names.ts';
 import type { Survival } from '../../api/plans/host-plan.ts';
@@ -69,6 +70,7 @@ export function createMetrics({ cache, verifier, ready, leads, overloaded, ...pa
   measureHostGuests(registry, parts.guests);
   if (parts.guestMetrics) measureGuests(queues.named, parts.guests);
   activity.register(registry);
+  measureBoots(registry, queues.named, cache);
   measureWatches(registry, watches);
   if (sourceNames) measureBySourceNames(registry, { snapshot: cache, totals, activity });
   gauge(
