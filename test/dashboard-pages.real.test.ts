@@ -107,7 +107,10 @@ describe.skipIf(noBrowser !== undefined)(`jobs in the dashboard${noBrowser ? ` (
   });
 
   it('cancels and retries a job, and compares durations', async () => {
-    await fleet.client.create('job', { metadata: { name: 'long' }, spec: { image: 'tiny', script: 'echo on\nsleep 1000' } });
+    await fleet.client.create('job', {
+      metadata: { name: 'long' },
+      spec: { image: 'tiny', script: 'echo on\nsleep 1000' },
+    });
     await enter('/jobs/long?tab=log');
     const { page } = browser;
     page.on('dialog', (dialog) => void dialog.accept());
