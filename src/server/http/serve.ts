@@ -258,8 +258,21 @@ function admitRequests(app: FastifyInstance, parts: HttpParts): void {
     );
   };
   app.addHook('onRequest', (request, reply, done) =>
-    connections.turns.enter(request.raw.socket, () => receive(request, reply, done)),
+    connections.turns.enter(
+      request.raw.socket,
+      () => senderOf(request, connections),
+      () => receive(request, reply, done),
+    ),
   );
+}
+
+/**
+ * With whom a request shares its turns: on a connection that has shown a valid token, all with the same credentials; on any other, all from the
+ * same address, whatever it shows. A certificate belongs to its connection.
+ */
+function senderOf({ raw: { socket, headers } }: FastifyRequest, connections: HttpParts['connections']): unknown {
+  if (!connections.isTrusted(socket)) return socket.remoteAddress;
+  return headers.authorization ?? socket;
 }
 
 /** Throws `InvalidRequest` when this address cannot be listened on now. For callers that do much before they listen. */

@@ -19,7 +19,12 @@ function scene(perTurn: number) {
   const turns = new RequestTurns({ perTurn, afterTurn: (call) => planned.push(call) });
   return {
     begun,
-    enter: (connection: TestConnection, name: string) => turns.enter(connection, () => begun.push(name)),
+    enter: (connection: TestConnection, name: string, sender: unknown = connection) =>
+      turns.enter(
+        connection,
+        () => sender,
+        () => begun.push(name),
+      ),
     nextTurn() {
       const now = planned;
       planned = [];
@@ -61,4 +66,28 @@ test('a connection on which many wait is not read', () => {
   expect(connection.paused).toBe(false);
   while (nextTurn());
   expect(begun.at(-1)).toBe('last');
+});
+
+test('a sender with many connections has one turn, as one with a single connection', () => {
+  const { begun, enter, nextTurn } = scene(2);
+  for (let i = 0; i < 8; i++) enter(new TestConnection(), `f${i}`, 'flood');
+  enter(new TestConnection(), 'q', 'quiet');
+  nextTurn();
+  expect(begun).toEqual(['f0', 'f1', 'f2', 'q']);
+  while (nextTurn());
+  expect(begun).toEqual(['f0', 'f1', 'f2', 'q', 'f3', 'f4', 'f5', 'f6', 'f7']);
+});
+
+test('the requests of a connection keep their order when its sender becomes known meanwhile', () => {
+  const { begun, enter, nextTurn } = scene(1);
+  const [busy, connection] = [new TestConnection(), new TestConnection()];
+  enter(busy, 'b', 'other');
+  for (const name of ['first', 'second']) enter(connection, name, 'an address');
+  for (let i = 0; i < 3; i++) enter(new TestConnection(), `a${i}`, 'an address');
+  nextTurn();
+  enter(connection, 'third', 'a token');
+  while (nextTurn());
+  expect(begun.filter((name) => /^(first|second|third)$/.test(name))).toEqual(['first', 'second', 'third']);
+  enter(connection, 'later', 'a token');
+  expect(begun.at(-1)).toBe('later');
 });

@@ -1,5 +1,6 @@
-// Who begins next, when more requests arrive at once than one turn of the event loop should begin. Connections take turns, so that a
-// burst on some never delays a single request on another for long. It reads no request.
+// Who begins next, when more requests arrive at once than one turn of the event loop should begin. Senders take turns, and the connections of
+// each among themselves: neither a burst on some connections nor one over many delays a single request of another sender for long. It reads no
+// request.
 
 import { system } from '../../../base/system.ts';
 
@@ -17,8 +18,10 @@ interface Connection {
 export class RequestTurns {
   readonly #afterTurn: (call: () => void) => void;
   readonly #perTurn: number;
-  /** The one whose turn it is comes first. */
-  readonly #lines = new Map<Connection, (() => void)[]>();
+  /** By sender, then by connection; whose turn it is comes first. */
+  readonly #lines = new Map<unknown, Map<Connection, (() => void)[]>>();
+  /** The sender of each connection with requests that wait: it stays the same until all have begun, so that they keep their order. */
+  readonly #waitingAs = new Map<Connection, unknown>();
   #begun = 0;
   #turnIsPlanned = false;
 
@@ -28,11 +31,17 @@ export class RequestTurns {
     this.#perTurn = perTurn;
   }
 
-  /** Calls `begin` at once, or in a later turn. Requests of one connection begin in their order. */
-  enter(connection: Connection, begin: () => void): void {
+  /** Calls `begin` at once, or in a later turn. Requests of one connection begin in their order. `senderOf` is asked only when one must wait. */
+  enter(connection: Connection, senderOf: () => unknown, begin: () => void): void {
     if (this.#begun < this.#perTurn && this.#lines.size === 0) return this.#begin(begin);
-    const line = this.#lines.get(connection);
-    if (!line) return void this.#lines.set(connection, [begin]);
+    const sender = this.#waitingAs.get(connection) ?? senderOf();
+    const lines = this.#lines.get(sender) ?? new Map<Connection, (() => void)[]>();
+    this.#lines.set(sender, lines);
+    const line = lines.get(connection);
+    if (!line) {
+      this.#waitingAs.set(connection, sender);
+      return void lines.set(connection, [begin]);
+    }
     line.push(begin);
     if (line.length > waitingBeforePause) connection.pause();
   }
@@ -49,14 +58,26 @@ export class RequestTurns {
   #nextTurn(): void {
     this.#turnIsPlanned = false;
     this.#begun = 0;
-    for (const [connection, line] of this.#lines) {
+    for (const [sender, lines] of this.#lines) {
       if (this.#begun >= this.#perTurn) return;
-      const begin = line.shift();
-      this.#lines.delete(connection);
-      if (line.length > 0) this.#lines.set(connection, line);
-      if (line.length === waitingBeforePause) connection.resume();
+      this.#lines.delete(sender);
+      const begin = this.#firstOf(lines);
+      if (lines.size > 0) this.#lines.set(sender, lines);
       if (begin) this.#begin(begin);
     }
+  }
+
+  /** The first of the connection whose turn it is, which then has the last turn. */
+  #firstOf(lines: Map<Connection, (() => void)[]>): (() => void) | undefined {
+    for (const [connection, line] of lines) {
+      const begin = line.shift();
+      lines.delete(connection);
+      if (line.length > 0) lines.set(connection, line);
+      else this.#waitingAs.delete(connection);
+      if (line.length === waitingBeforePause) connection.resume();
+      return begin;
+    }
+    return undefined;
   }
 }
 
