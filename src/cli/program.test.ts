@@ -7,7 +7,7 @@ describe('a failure says what was attempted and ends with its code', () => {
       'NotFound',
       404,
       3,
-      'berth: cannot remove instance "x": there is no instance "x"\n  "berth ps" shows the instances\n',
+      'berth: cannot remove instance "x": there is no instance "x"\n  "berth ps" shows the instances, "berth ps -A" those of all projects\n',
     ],
     [
       'Unauthenticated',

@@ -12,6 +12,7 @@ import { type Format, printList } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
 import { openSession } from '../session.ts';
 import { expiryText, lifetimeOf, printIssued, revokeCommand } from './token.ts';
+import { seeInstances } from '../instances/instance-advice.ts';
 
 /** As in api/access.ts, which would load schemas. */
 const verbs = ['exec', 'console', 'logs', 'screen', 'forward'] as const satisfies readonly ShareVerb[];
@@ -60,7 +61,7 @@ Examples:
             ...(name === undefined ? {} : { name }),
             ...(description === undefined ? {} : { description }),
           }),
-        { NotFound: '"berth ps" shows the instances' },
+        { NotFound: seeInstances },
       );
       await printIssued(cli, options.output, issued, `${wanted.join(', ')} of instance ${instance}`);
     })

@@ -120,7 +120,7 @@ describe('berth explain', () => {
     });
     expect((await runBerth(['explain', 'hold'], { handler })).stderr).toBe(
       'berth: cannot explain instance "hold": there is no instance "hold"\n' +
-        '  "berth ps" shows the instances; why a task waits: berth task ls\n',
+        '  "berth ps" shows the instances, "berth ps -A" those of all projects; why a task waits: berth task ls\n',
     );
   });
 

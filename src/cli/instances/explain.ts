@@ -16,6 +16,7 @@ import { outputOption } from '../print/output-option.ts';
 import { openSession } from '../session.ts';
 import { visible } from '../print/terminal.ts';
 import { age, amountText } from '../options/units.ts';
+import { seeInstances } from './instance-advice.ts';
 
 const allPage = 1_000;
 
@@ -35,7 +36,7 @@ export function explainCommand(cli: Cli): Command {
       const explanation = await attempting(
         `explain instance "${name}"`,
         () => wholeOf((page) => client.explain(name, { project, ...page }), all === true),
-        { NotFound: '"berth ps" shows the instances; why a task waits: berth task ls' },
+        { NotFound: `${seeInstances}; why a task waits: berth task ls` },
       );
       if (output === 'json' || output === 'yaml') return printValue(cli, output, explanation);
       const colours = coloursFor(cli.stdout, cli.environment);

@@ -10,6 +10,7 @@ import { forEachName, joined } from './rm.ts';
 import { openSession, type Session } from '../session.ts';
 import { parseDurationMs } from '../options/units.ts';
 import { type Judge, untilReady, untilRunning, untilStopped, untilSuspended, waitForInstance } from './wait.ts';
+import { seeInstances } from './instance-advice.ts';
 
 interface PowerOptions {
   readonly wait?: true;
@@ -191,7 +192,7 @@ async function want(
           };
         },
       }),
-    { NotFound: '"berth ps" shows the instances' },
+    { NotFound: seeInstances },
   );
   return { metadata, spec, already };
 }

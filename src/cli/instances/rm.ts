@@ -6,6 +6,7 @@ import { attempting, CommandError, exitCodes, failureOf, Interrupted } from '../
 import { openSession, type Session } from '../session.ts';
 import { parseDurationMs } from '../options/units.ts';
 import { untilGone, waitForInstance } from './wait.ts';
+import { seeInstances } from './instance-advice.ts';
 
 interface RmOptions {
   readonly wait?: true;
@@ -37,7 +38,7 @@ async function remove(
   const { metadata } = await attempting(
     `remove instance "${name}"`,
     () => session.client.delete('instance', name, { project: session.project }),
-    { NotFound: '"berth ps" shows the instances' },
+    { NotFound: seeInstances },
   );
   if (wait) {
     const here = { ...session, project: metadata.project };

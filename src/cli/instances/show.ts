@@ -10,6 +10,7 @@ import { type Format, fieldLines, printNames, printValue } from '../print/output
 import { outputOption } from '../print/output-option.ts';
 import { openSession } from '../session.ts';
 import { age, memory } from '../options/units.ts';
+import { seeInstances } from './instance-advice.ts';
 
 export function showCommand(cli: Cli): Command {
   return new Command('show')
@@ -19,7 +20,7 @@ export function showCommand(cli: Cli): Command {
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const instance = await attempting(`show instance "${name}"`, () => client.get('instance', name, { project }), {
-        NotFound: '"berth ps" shows the instances',
+        NotFound: seeInstances,
       });
       if (output === 'json' || output === 'yaml') return printValue(cli, output, instance);
       if (output === 'name') return printNames(cli, [instance]);

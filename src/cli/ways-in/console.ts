@@ -12,6 +12,7 @@ import { type GuestLine, type GuestWay, hasNoConsole, mayComeBack, openGuestLine
 import { escapeKeyName, type RawTerminal, rawTerminal } from './raw-terminal.ts';
 import { openSession } from '../session.ts';
 import { writeOut } from '../print/write-out.ts';
+import { seeInstances } from '../instances/instance-advice.ts';
 
 interface ConsoleOptions {
   readonly history: string;
@@ -38,7 +39,7 @@ export function consoleCommand(cli: Cli): Command {
             sitAt(cli, name, (query = begin) => openGuestLine(session, { name, way: 'console', query })),
           ),
         {
-          NotFound: '"berth ps" shows the instances',
+          NotFound: seeInstances,
           Conflict: (error) =>
             hasNoConsole(error)
               ? `"berth logs -f ${name}" follows its output; "berth exec -it ${name} -- sh" opens a shell in a container`

@@ -8,6 +8,7 @@ import { attempting, CommandError, CommandExit, usageError } from '../exit-codes
 import { adviceWhenSuspended, needsSsh } from './guest-line.ts';
 import { openSession } from '../session.ts';
 import { runSsh, sshOptions } from './ssh-options.ts';
+import { seeInstances } from '../instances/instance-advice.ts';
 
 interface CpOptions {
   readonly recursive?: true;
@@ -81,7 +82,7 @@ async function byEngine(
     await attempting(
       `copy files of instance "${instance}"`,
       () => (from ? copyFromContainer(cli, session, copy) : copyToContainer(cli, session, copy)),
-      { NotFound: '"berth ps" shows the instances', Conflict: adviceWhenSuspended(instance) },
+      { NotFound: seeInstances, Conflict: adviceWhenSuspended(instance) },
     );
     return true;
   } catch (error) {

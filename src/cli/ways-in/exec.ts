@@ -12,6 +12,7 @@ import { rawTerminal } from './raw-terminal.ts';
 import { openSession } from '../session.ts';
 import { partsOf, runSsh, shellWord, sshOptions } from './ssh-options.ts';
 import { writeOut } from '../print/write-out.ts';
+import { seeInstances } from '../instances/instance-advice.ts';
 
 interface ExecOptions {
   readonly stdin?: true;
@@ -104,7 +105,7 @@ async function runByHost(cli: Cli, command: Command, { name, words, env, options
           onResize: (listener) => terminal.onResize(listener),
         }),
       ),
-    { NotFound: '"berth ps" shows the instances', Conflict: adviceWhenSuspended(name) },
+    { NotFound: seeInstances, Conflict: adviceWhenSuspended(name) },
   ).finally(() => terminal.restore());
 }
 

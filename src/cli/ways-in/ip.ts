@@ -6,6 +6,7 @@ import { attempting, CommandError, exitCodes } from '../exit-codes.ts';
 import { assertNotEnded } from './guest-end.ts';
 import { currentAddress, userNetworkAddress } from '../instances/instance-view.ts';
 import { openSession } from '../session.ts';
+import { seeInstances } from '../instances/instance-advice.ts';
 
 export function ipCommand(cli: Cli): Command {
   return new Command('ip')
@@ -17,7 +18,7 @@ export function ipCommand(cli: Cli): Command {
       const instance = await attempting(
         `print the address of instance "${name}"`,
         () => session.client.get('instance', name, { project: session.project }),
-        { NotFound: '"berth ps" shows the instances' },
+        { NotFound: seeInstances },
       );
       assertNotEnded(instance, exitCodes.badOutcome); // its former address may belong to another guest
       const { metadata, status } = instance;

@@ -11,6 +11,7 @@ import { orItsEnd, tellEnd } from './guest-end.ts';
 import { openSession, type Session } from '../session.ts';
 import { consoleFilter } from '../print/terminal.ts';
 import { parseInteger } from '../options/units.ts';
+import { seeInstances } from '../instances/instance-advice.ts';
 
 interface LogsOptions {
   readonly follow?: true;
@@ -44,7 +45,7 @@ export function logsCommand(cli: Cli): Command {
               await readConsole(cli, session, { name, offset: end, follow: follow === true, print });
             }),
           {
-            NotFound: '"berth ps" shows the instances',
+            NotFound: seeInstances,
             HostUnreachable: 'its host is not connected to this server now: use another server, or see berth host ls',
             Conflict: `"berth explain ${name}" says why`,
           },

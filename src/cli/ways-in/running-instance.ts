@@ -5,6 +5,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import { attempting, CommandError } from '../exit-codes.ts';
 import { assertNotEnded } from './guest-end.ts';
 import type { Session } from '../session.ts';
+import { seeInstances } from '../instances/instance-advice.ts';
 
 /**
  * Throws the API's error when there is no such instance, or an error that its guest does not run. `attempt`: what the
@@ -15,7 +16,7 @@ export async function runningInstance(
   { name, attempt, standing = false }: { readonly name: string; readonly attempt: string; readonly standing?: boolean },
 ): Promise<Instance> {
   const instance = await attempting(attempt, () => client.get('instance', name, { project }), {
-    NotFound: '"berth ps" shows the instances',
+    NotFound: seeInstances,
   });
   const { metadata, status } = instance;
   if (status.phase === 'Running') return instance;

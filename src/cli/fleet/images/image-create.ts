@@ -10,6 +10,7 @@ import { attempting } from '../../exit-codes.ts';
 import { startProgress } from '../../print/progress.ts';
 import { openSession } from '../../session.ts';
 import { bytes } from '../../options/units.ts';
+import { seeInstances } from '../../instances/instance-advice.ts';
 
 export function createCommand(cli: Cli): Command {
   return new Command('create')
@@ -44,7 +45,7 @@ export function createCommand(cli: Cli): Command {
               isRecord(details) && details['reason'] === 'NotStopped'
                 ? `stop it first, if possible from inside the guest: berth stop ${from}`
                 : '',
-            NotFound: '"berth ps" shows the instances',
+            NotFound: seeInstances,
           },
         );
         progress.end();
