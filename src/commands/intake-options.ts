@@ -25,42 +25,26 @@ export interface IntakeFlags {
   readonly amqpProject?: string;
 }
 
-const {
-  maxConcurrency,
-  concurrencyLabel,
-  capacityMap,
-  amqpUrl,
-  amqpPasswordFile,
-  amqpCa,
-  amqpCertificate,
-  amqpKey,
-  amqpExchange,
-  amqpQueue,
-  amqpRoutingKey,
-  amqpPrefetch,
-  amqpResultExchange,
-  amqpProject,
-} = ServerConfig.properties;
-
 /** What `berth dev` takes from a file. */
 export type IntakeConfig = Static<typeof IntakeConfig>;
-export const IntakeConfig = Type.Object(
-  {
-    maxConcurrency,
-    concurrencyLabel,
-    capacityMap,
-    amqpUrl,
-    amqpPasswordFile,
-    amqpCa,
-    amqpCertificate,
-    amqpKey,
-    amqpExchange,
-    amqpQueue,
-    amqpRoutingKey,
-    amqpPrefetch,
-    amqpResultExchange,
-    amqpProject,
-  },
+export const IntakeConfig = Type.Pick(
+  ServerConfig,
+  [
+    'maxConcurrency',
+    'concurrencyLabel',
+    'capacityMap',
+    'amqpUrl',
+    'amqpPasswordFile',
+    'amqpCa',
+    'amqpCertificate',
+    'amqpKey',
+    'amqpExchange',
+    'amqpQueue',
+    'amqpRoutingKey',
+    'amqpPrefetch',
+    'amqpResultExchange',
+    'amqpProject',
+  ],
   { additionalProperties: false },
 );
 
