@@ -146,6 +146,9 @@ export function createUserClient(options: ClientOptions) {
     ...workloadCalls(json),
     ...jobCalls(json),
     ...fleetCalls(json),
+    ...accessCalls(json),
+    ...planeCalls(json),
+    ...edgeCalls(json),
     ...streams(requests),
   };
 }
@@ -256,8 +259,6 @@ function placementCalls(json: Json) {
       question: Partial<Asking> & { readonly losses?: number; readonly maxAgeMs?: number } = {},
     ): Promise<Capacity> => json('/v1/capacity', { method: 'POST', body: question, repeatable: true }),
 
-    /** `limit`: how many hosts are listed; default 20. */
-    /** The plan, or with `apply` the move that begins. */
     /** What a resize would do; with `apply` it is done, refused when the plan is another by now. */
     resizeInstance: (
       name: string,
@@ -266,6 +267,7 @@ function placementCalls(json: Json) {
     ): Promise<{ readonly plan: ResizePlan; readonly begun: boolean }> =>
       json(`${pathOf('instance', name)}/resize`, { method: 'POST', query, body }),
 
+    /** The plan of a move; with `apply` the move that begins. */
     migrateInstance: (
       name: string,
       query: { project?: string } = {},
@@ -284,6 +286,7 @@ function placementCalls(json: Json) {
     allInstanceUsage: (query: { project?: string; limit?: number } = {}): Promise<InstanceUsageList> =>
       json('/v1/usage/instances', { query }),
 
+    /** `limit`: number of hosts listed; default 20. */
     explain: (
       name: string,
       query: { project?: string; limit?: number; continue?: string } = {},
@@ -386,7 +389,8 @@ function workloadCalls(json: Json) {
   };
 }
 
-function fleetCalls(json: Json) {
+/** Calls for webhooks and inventories: what Berth exchanges with other systems. */
+function edgeCalls(json: Json) {
   return {
     /** What waits, what is parked, and what was delivered last. */
     webhookDeliveries: (
@@ -410,27 +414,12 @@ function fleetCalls(json: Json) {
     /** Lets the hosts go that the last list lacks. */
     confirmInventory: (name: string, hash: string): Promise<InventoryStatus> =>
       json(`${pathOf('inventory', name)}/confirm`, { method: 'POST', body: { hash } }),
+  };
+}
 
-    /** Finds inconsistent records; with `apply` repairs them. */
-    verify: (body: Partial<VerifyRequest> = {}): Promise<VerifyReport> => json('/v1/verify', { method: 'POST', body }),
-
-    /** Who did what, of the server that answers, by page. */
-    auditLog: (query: AuditLogQuery = {}): Promise<AuditLogPage> => json('/v1/audit-log', { query }),
-
-    /** Compares the audit log of the server that answers with its hash chain. */
-    checkAuditLog: (): Promise<AuditLogCheck> => json('/v1/audit-log/check'),
-
-    /** The servers of the store, and their versions. */
-    servers: (): Promise<ServerList> => json('/v1/servers'),
-
-    /** Which master keys the store needs. */
-    masterKeys: (): Promise<MasterKeyStatus> => json('/v1/master-keys'),
-    authorityStatus: (): Promise<AuthorityStatus> => json('/v1/ca/status'),
-    rotateAuthority: (body: Partial<RotationRequest> = {}): Promise<AuthorityStatus> =>
-      json('/v1/ca/rotation', { method: 'POST', body }),
-    finishAuthorityRotation: (body: FinishRotationRequest): Promise<AuthorityStatus> =>
-      json('/v1/ca/rotation/finish', { method: 'POST', body }),
-
+/** Calls for tokens, sessions and rights. */
+function accessCalls(json: Json) {
+  return {
     /** Its text is in this answer only. */
     createToken: (body: TokenRequest): Promise<Issued> => json('/v1/tokens', { method: 'POST', body }),
 
@@ -458,10 +447,44 @@ function fleetCalls(json: Json) {
     /** The token for the agent of a host; for operators. */
     hostToken: (host: string): Promise<HostToken> =>
       json(`/v1/hosts/${encodeURIComponent(host)}/token`, { method: 'POST' }),
+  };
+}
 
+/** Calls for the control plane itself: its records, servers, keys and authority. */
+function planeCalls(json: Json) {
+  return {
+    /** Finds inconsistent records; with `apply` repairs them. */
+    verify: (body: Partial<VerifyRequest> = {}): Promise<VerifyReport> => json('/v1/verify', { method: 'POST', body }),
+
+    /** Who did what, of the server that answers, by page. */
+    auditLog: (query: AuditLogQuery = {}): Promise<AuditLogPage> => json('/v1/audit-log', { query }),
+
+    /** Compares the audit log of the server that answers with its hash chain. */
+    checkAuditLog: (): Promise<AuditLogCheck> => json('/v1/audit-log/check'),
+
+    /** The servers of the store, and their versions. */
+    servers: (): Promise<ServerList> => json('/v1/servers'),
+
+    /** Which master keys the store needs. */
+    masterKeys: (): Promise<MasterKeyStatus> => json('/v1/master-keys'),
+
+    authorityStatus: (): Promise<AuthorityStatus> => json('/v1/ca/status'),
+
+    rotateAuthority: (body: Partial<RotationRequest> = {}): Promise<AuthorityStatus> =>
+      json('/v1/ca/rotation', { method: 'POST', body }),
+
+    finishAuthorityRotation: (body: FinishRotationRequest): Promise<AuthorityStatus> =>
+      json('/v1/ca/rotation/finish', { method: 'POST', body }),
+  };
+}
+
+/** Calls for hosts, and for what they provide and hold. */
+function fleetCalls(json: Json) {
+  return {
     /** Of a silent host: it is down, and none of its guests runs. */
     declareHostDown: (host: string, body: { readonly reason: string }): Promise<Host> =>
       json(`/v1/hosts/${encodeURIComponent(host)}/declare-down`, { method: 'POST', body }),
+
     /** What a drain of the host would do; with `apply` the drain itself, refused when the plan is another by now. */
     drainHost: (
       host: string,
@@ -477,7 +500,7 @@ function fleetCalls(json: Json) {
     rebalance: (request: Partial<RebalanceOptions> & { readonly apply?: string } = {}): Promise<RebalanceAnswer> =>
       json('/v1/rebalance', { method: 'POST', body: request, repeatable: true }),
 
-    /** The same for a host that never returns: with `apply` it is removed. */
+    /** A drain for a host that never returns: with `apply` the host is removed. */
     evacuateHost: (host: string, request: { readonly apply?: string } = {}): Promise<DrainAnswer> =>
       json(`${pathOf('host', host)}/evacuate`, { method: 'POST', body: request }),
 
