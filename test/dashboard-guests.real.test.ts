@@ -64,6 +64,8 @@ describe.skipIf(noBrowser !== undefined)(`a guest in the dashboard${noBrowser ? 
     const metrics = browser.page.getByRole('region', { name: 'Metrics' });
     await metrics.getByText(/^\d[\d.]* MiB$/).waitFor();
     expect(await browser.accessibilityFaults()).toEqual([]);
+    await browser.visit('/?colour=use');
+    await browser.page.getByRole('list', { name: 'Legend' }).getByText('up to 50 %: 1').waitFor();
   });
 
   it('has a screen', async () => {

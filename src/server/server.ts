@@ -353,7 +353,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       ...browserLoginRoutes(parts.login, sessions),
       ...guestUsageRoutes(made),
       ...queueRoutes(decider),
-      ...usageRoutes(decider),
+      ...usageRoutes(made),
       ledgerRoute(decider),
       ...verifyRoutes(verifier, decider),
       ...auditLogRoutes(audit, decider),

@@ -21,6 +21,8 @@ export interface MapRow {
   readonly labels: Readonly<Record<string, string>>;
   readonly consumers: number;
   readonly classes: Readonly<Record<string, ClassShare>>;
+  /** What its guests use now; absent: not measured. */
+  readonly use?: { readonly milliCpus: number; readonly memoryMiB: number };
 }
 
 export interface SeenMap {
@@ -72,9 +74,11 @@ class FleetMapData implements Source {
 
   /** All else came with the changes, which may be newer than this answer. */
   #takeClaims(map: FleetMap): void {
-    for (const { name, consumers, classes } of rowsOf(map)) {
+    for (const { name, consumers, classes, use } of rowsOf(map)) {
       const row = this.#rows.get(name);
-      if (row !== undefined) this.#rows.set(name, { ...row, consumers, classes });
+      if (row === undefined) continue;
+      const { use: _before, ...others } = row;
+      this.#rows.set(name, { ...others, consumers, classes, ...(use === undefined ? {} : { use }) });
     }
     this.#isNew = true;
     this.followed.changed();
@@ -85,7 +89,7 @@ class FleetMapData implements Source {
     const { name } = change.resource.metadata;
     if (change.type === 'delete') return void this.#rows.delete(name);
     const host = change.resource as Host; // the stream hands out those of the kind
-    const { consumers = 0, classes = {} } = this.#rows.get(name) ?? {};
+    const { consumers = 0, classes = {}, use } = this.#rows.get(name) ?? {};
     this.#rows.set(name, {
       name,
       pool: host.spec.pool ?? 'default',
@@ -93,6 +97,7 @@ class FleetMapData implements Source {
       labels: labelsOf((label) => host.metadata.labels[label]),
       consumers,
       classes,
+      ...(use === undefined ? {} : { use }),
     });
   }
 
@@ -109,7 +114,7 @@ class FleetMapData implements Source {
   }
 }
 
-function rowsOf({ names, pools, states, labels, consumers, classes }: FleetMap): MapRow[] {
+function rowsOf({ names, pools, states, labels, consumers, classes, use }: FleetMap): MapRow[] {
   const columns = Object.entries(classes);
   return names.map((name, i) => ({
     name,
@@ -122,7 +127,12 @@ function rowsOf({ names, pools, states, labels, consumers, classes }: FleetMap):
         capacity[i] || used[i] ? [[column, { used: used[i] ?? 0, capacity: capacity[i] ?? 0 }]] : [],
       ),
     ),
+    ...useOf(use?.milliCpus[i], use?.memoryMiB[i]),
   }));
+}
+
+function useOf(milliCpus: number | null | undefined, memoryMiB: number | null | undefined): Pick<MapRow, 'use'> {
+  return typeof milliCpus === 'number' && typeof memoryMiB === 'number' ? { use: { milliCpus, memoryMiB } } : {};
 }
 
 function labelsOf(of: (label: string) => string | undefined): Readonly<Record<string, string>> {

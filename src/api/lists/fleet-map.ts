@@ -6,6 +6,7 @@ import { HostStateName } from '../resources/host-state.ts';
 
 const closed = { additionalProperties: false } as const;
 const column = (description: string) => Type.Array(Type.Integer(), { description });
+const measured = (description: string) => Type.Array(Type.Union([Type.Integer(), Type.Null()]), { description });
 
 export const FleetMap = Type.Object(
   {
@@ -23,6 +24,16 @@ export const FleetMap = Type.Object(
       Type.Object(
         { capacity: column('what can be allocated in total: (total − reserved) × ratio'), used: column('allocated') },
         closed,
+      ),
+    ),
+    use: Type.Optional(
+      Type.Object(
+        { milliCpus: measured('thousandths of a CPU'), memoryMiB: measured('memory') },
+        {
+          ...closed,
+          description:
+            'what the guests of each host use together now; null: not measured; absent: this server measures no host',
+        },
       ),
     ),
   },

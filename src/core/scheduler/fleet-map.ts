@@ -9,7 +9,7 @@ import { fleetOf } from './fleet.ts';
 export function fleetMapOf(
   snapshot: Snapshot,
   { hosts, labels }: { readonly hosts: Iterable<Host>; readonly labels: readonly string[] },
-): Omit<FleetMap, 'revision' | 'epoch'> {
+): Omit<FleetMap, 'revision' | 'epoch' | 'use'> {
   const fleet = fleetOf(snapshot);
   const sorted = [...hosts].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
   // A host that is not committed yet, or has been deleted since, has nothing that could be claimed.

@@ -25,6 +25,15 @@ describe('guest usages', () => {
     expect(usages.of('h1', 'a', 0)?.cpus).toBeUndefined();
   });
 
+  it('total what the guests of a host use now', () => {
+    const usages = new GuestUsages();
+    const memoryBytes = 3 * 1024 ** 2;
+    usages.note('h1', { sampledMs: 0, guests: [guest('a', 0), guest('b', 0)] }, at(0));
+    usages.note('h1', { sampledMs: 10_000, guests: [guest('a', 15_000, { memoryBytes }), guest('b', 2_500)] }, at(10));
+    expect([...usages.totals(10_000)]).toEqual([['h1', { milliCpus: 1_750, memoryMiB: 3 }]]); // 1.5 and 0.25
+    expect(usages.totals(10_001).size).toBe(0);
+  });
+
   it('forget what is old, and guests of which the host no longer speaks', () => {
     const usages = new GuestUsages();
     usages.note('h1', { sampledMs: 0, guests: [guest('a', 1), guest('b', 1)] }, at(0));

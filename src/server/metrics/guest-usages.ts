@@ -70,6 +70,21 @@ export class GuestUsages {
       yield { host, sums, guests: receivedMs >= sinceMs ? guests.values() : [] };
   }
 
+  /** What all guests of each host use together, as measured at `sinceMs` or later. */
+  totals(sinceMs: number): ReadonlyMap<string, { readonly milliCpus: number; readonly memoryMiB: number }> {
+    const totals = new Map<string, { readonly milliCpus: number; readonly memoryMiB: number }>();
+    for (const [host, { receivedMs, guests }] of this.#hosts) {
+      if (receivedMs < sinceMs) continue;
+      let [cpus, bytes] = [0, 0];
+      for (const guest of guests.values()) {
+        cpus += guest.cpus ?? 0;
+        bytes += guest.counters.memoryBytes;
+      }
+      totals.set(host, { milliCpus: Math.round(cpus * 1_000), memoryMiB: Math.round(bytes / 1024 ** 2) });
+    }
+    return totals;
+  }
+
   /** Forgets a removed host. */
   forget(host: string): void {
     this.#hosts.delete(host);

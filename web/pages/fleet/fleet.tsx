@@ -15,13 +15,15 @@ import { Legend, type LegendEntry, sharesLegend, statesLegend } from './legend.t
 import { Room } from './room.tsx';
 
 const groupings = ['pool', 'zone', 'rack', 'none'] as const;
+const colours = ['state', 'claims', 'use'] as const;
+type Colour = (typeof colours)[number];
 
 export function FleetPage(): ReactNode {
   const { rows: hosts, standing, revision, retry } = useFleetMap();
   const [search, setSearch] = useSearchParams();
   const navigate = useNavigate();
   const grouping = groupings.find((each) => each === search.get('by')) ?? 'pool';
-  const colour = search.get('colour') === 'claims' ? 'claims' : 'state';
+  const colour = colours.find((each) => each === search.get('colour')) ?? 'state';
   const set = (name: string, value: string): void =>
     setSearch((before) => new URLSearchParams([...[...before].filter(([key]) => key !== name), [name, value]]), {
       replace: true,
@@ -52,7 +54,7 @@ export function FleetPage(): ReactNode {
               <SegmentedControl
                 size="xs"
                 aria-labelledby="colour-by"
-                data={['state', 'claims']}
+                data={[...colours]}
                 value={colour}
                 onChange={(value) => set('colour', value)}
               />
@@ -73,24 +75,36 @@ export function FleetPage(): ReactNode {
 }
 
 function mappedHost(
-  { name, pool, state, labels, consumers, classes }: MapRow,
-  { grouping, colour }: { readonly grouping: (typeof groupings)[number]; readonly colour: string },
+  host: MapRow,
+  { grouping, colour }: { readonly grouping: (typeof groupings)[number]; readonly colour: Colour },
 ): MappedHost {
+  const { name, pool, state, labels, consumers, classes, use } = host;
   const group = grouping === 'none' ? 'all' : grouping === 'pool' ? pool : (labels[grouping] ?? `no ${grouping}`);
   const vcpu = classes['VCPU'];
   const held = vcpu === undefined ? '' : `, ${shareText(vcpu.used, vcpu.capacity, (value) => `${value} VCPU`)}`;
   return {
     name,
     group: visibleText(group),
-    look: colour === 'claims' ? lookOfShare(scarcest(classes)) : lookOfState(state),
-    told: `${name}: ${state}${held}, ${consumers} consumers`,
+    look: colour === 'state' ? lookOfState(state) : lookOfShare(shareOf(host, colour)),
+    told: `${name}: ${state}${held}, ${consumers} consumers${use ? `; in use: ${(use.milliCpus / 1_000).toFixed(1)} CPUs, ${memoryText(use.memoryMiB)}` : ''}`,
   };
 }
 
-function legendOf(hosts: readonly MapRow[], colour: string): LegendEntry[] {
-  return colour === 'claims'
-    ? sharesLegend(hosts.map(({ classes }) => scarcest(classes)))
-    : statesLegend(hosts.map(({ state }) => state));
+function legendOf(hosts: readonly MapRow[], colour: Colour): LegendEntry[] {
+  return colour === 'state'
+    ? statesLegend(hosts.map(({ state }) => state))
+    : sharesLegend(hosts.map((host) => shareOf(host, colour)));
+}
+
+/** 0 to 1; undefined: not known. */
+function shareOf({ classes, use }: MapRow, colour: 'claims' | 'use'): number | undefined {
+  if (colour === 'claims') return scarcest(classes);
+  if (use === undefined) return undefined;
+  const capacity = (name: string): number => classes[name]?.capacity ?? 0;
+  return scarcest({
+    VCPU: { used: use.milliCpus / 1_000, capacity: capacity('VCPU') },
+    MEMORY_MB: { used: use.memoryMiB, capacity: capacity('MEMORY_MB') },
+  });
 }
 
 /** The class of which the largest share is held. */

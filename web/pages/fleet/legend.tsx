@@ -28,13 +28,16 @@ const steps = [
   { to: Number.POSITIVE_INFINITY, name: 'full', shown: 1 },
 ] as const;
 
-/** By how much is claimed of what is scarcest on a host. */
-export function sharesLegend(shares: readonly number[]): LegendEntry[] {
-  return steps.map((step, i) => {
+/** By how much is claimed, or used, of what is scarcest on a host; undefined: not known. */
+export function sharesLegend(shares: readonly (number | undefined)[]): LegendEntry[] {
+  const known = shares.filter((share) => share !== undefined);
+  const others = shares.length - known.length;
+  const entries = steps.map((step, i) => {
     const from = steps[i - 1]?.to ?? Number.NEGATIVE_INFINITY;
-    const count = shares.filter((share) => share >= from && share < step.to).length;
+    const count = known.filter((share) => share >= from && share < step.to).length;
     return { look: lookOfShare('shown' in step ? step.shown : 0), name: `${step.name}: ${count}` };
   });
+  return others === 0 ? entries : [...entries, { look: lookOfShare(undefined), name: `not measured: ${others}` }];
 }
 
 export function Legend({ entries }: { readonly entries: readonly LegendEntry[] }): ReactNode {

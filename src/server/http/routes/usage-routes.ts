@@ -15,11 +15,21 @@ import { bind } from './bind.ts';
 import { knowsNames, visibleKeys } from './visible.ts';
 import { RecentAnswers } from '../../recent-answers.ts';
 import { type Route, Written } from '../route.ts';
+import type { GuestUsages } from '../../metrics/guest-usages.ts';
 
 const labelsMax = 8;
 
-export function usageRoutes({ cache, clock }: Decider): Route[] {
-  const maps = new RecentAnswers(clock, (labels: string) => Promise.resolve(mapText(cache, labelsIn(labels))));
+interface Parts {
+  readonly decider: Decider;
+  readonly usages: GuestUsages;
+  /** On the monotonic clock: what was received before is too old to be shown. */
+  readonly freshSinceMs: () => number;
+}
+
+export function usageRoutes({ decider: { cache, clock }, usages, freshSinceMs }: Parts): Route[] {
+  const maps = new RecentAnswers(clock, (labels: string) =>
+    Promise.resolve(mapText(cache, labelsIn(labels), usages.totals(freshSinceMs()))),
+  );
   return [
     bind(routes.usage, ({ query: { host, limit, continue: after } }) => {
       const { items, more } = usageOf(cache, {
@@ -62,8 +72,19 @@ function labelsIn(text: string): string[] {
 }
 
 /** Everyone who may read hosts sees the same of them, so it is written once for all. */
-function mapText(cache: Decider['cache'], labels: readonly string[]): Buffer {
+function mapText(
+  cache: Decider['cache'],
+  labels: readonly string[],
+  totals: ReturnType<GuestUsages['totals']>,
+): Buffer {
   const { revision } = cache;
   const hosts = [...cache.listCommitted('host')].map(({ value }) => value);
-  return Buffer.from(JSON.stringify({ revision, epoch: epochOf(cache), ...fleetMapOf(cache, { hosts, labels }) }));
+  const map = fleetMapOf(cache, { hosts, labels });
+  const of = (name: string) => totals.get(name);
+  const use = {
+    milliCpus: map.names.map((name) => of(name)?.milliCpus ?? null),
+    memoryMiB: map.names.map((name) => of(name)?.memoryMiB ?? null),
+  };
+  const measured = totals.size > 0 ? { use } : {};
+  return Buffer.from(JSON.stringify({ revision, epoch: epochOf(cache), ...map, ...measured }));
 }
