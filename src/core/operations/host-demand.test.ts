@@ -172,7 +172,7 @@ describe('what is refused, naming the field', () => {
     ],
     ['CPUs that do not go up in cells', { cpus: 3, memoryMiB: 1024, numaCells: 2 }, 'spec.numaCells', /3 CPUs/],
     ['a negative amount', { cpus: -1 }, 'spec.cpus', />= 1/],
-    ['a fraction', { memoryMiB: 512.5 }, 'spec.memoryMiB', /integer/],
+    ['a fraction', { memoryMiB: 512.5 }, 'spec.memoryMiB', /must be a whole number/],
     ['a huge amount', { resources: { CUSTOM_A: 2 ** 40 } }, 'spec.resources.CUSTOM_A', /<= 2147483647/],
     ['a class in small letters', { resources: { fpga: 1 } }, 'spec.resources.fpga', /CUSTOM_/],
     [

@@ -101,7 +101,11 @@ describe('rules about neighbours', () => {
       /^spec.placement.spread\[0\]: app=web cannot be both together and spread by zone/,
     ],
     ['a skew of nothing', { spread: [{ by: 'zone', maxSkew: 0 }] }, /^spec.placement.spread\[0\].maxSkew: .*>= 1/],
-    ['a skew of a half', { spread: [{ by: 'zone', maxSkew: 0.5 }] }, /^spec.placement.spread\[0\].maxSkew: .*integer/],
+    [
+      'a skew of a half',
+      { spread: [{ by: 'zone', maxSkew: 0.5 }] },
+      /^spec.placement.spread\[0\].maxSkew: .*whole number/,
+    ],
     ['a spread over nothing', { spread: [{}] }, /^spec.placement.spread\[0\].by/],
     ['a key that is no label', { spread: [{ by: 'a b' }] }, /^spec.placement.spread\[0\].by/],
     ['none on a host', { maxPerHost: 0 }, /^spec.placement.maxPerHost: .*>= 1/],
