@@ -14,6 +14,12 @@ export const QueueItem = Type.Object(
     reason: Type.String({ description: 'CamelCase code for programs' }),
     message: Type.String({ description: 'why it waits, for people' }),
     gang: Type.Optional(Type.String()),
+    expectedStartMs: Type.Optional(
+      Type.Integer({
+        description:
+          'of an instance of a job: milliseconds since 1970, estimated from recent durations; absent: not known',
+      }),
+    ),
     nominatedHost: Type.Optional(Type.String({ description: 'a host is reserved for it' })),
   },
   closed,

@@ -30,6 +30,12 @@ const columns: readonly Column<QueueItem>[] = [
   { name: 'Project', width: '1fr', show: ({ project }) => project },
   { name: 'Priority', width: '5rem', show: ({ priority }) => priority },
   { name: 'Waits', width: '6rem', show: ({ waitingMs }) => spanText(waitingMs) },
+  {
+    name: 'Starts',
+    width: '7rem',
+    show: ({ expectedStartMs }) =>
+      expectedStartMs === undefined ? '' : `in about ${spanText(Math.max(0, expectedStartMs - Date.now()))}`,
+  },
   { name: 'Reason', width: '10rem', show: ({ reason }) => <Text>{reason}</Text> },
   { name: 'Why', width: '3fr', show: ({ message }) => <Text>{message}</Text> },
 ];

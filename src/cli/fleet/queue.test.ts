@@ -23,6 +23,7 @@ const queue: QueueList = {
       reason: 'GangIncomplete',
       message: 'one is missing',
       gang: 'g',
+      expectedStartMs: testNowMs + 40_000,
     },
   ],
   projects: [
@@ -36,9 +37,9 @@ describe('berth queue', () => {
     const handler: Handler = ({ path }) => (path === '/v1/queue' ? { json: queue } : undefined);
     const { stdout } = await runBerth(['queue'], { handler });
     expect(stdout.split('\n').map((line) => line.trimEnd())).toEqual([
-      '#  PROJECT  NAME  PRIORITY  GANG  WAITS  WHY',
-      '1  ci       a            5  -       90s  0 of 1 host: 1 InsufficientCpu',
-      '2  web      b            0  g        0s  one is missing',
+      '#  PROJECT  NAME  PRIORITY  GANG  WAITS  STARTS  WHY',
+      '1  ci       a            5  -       90s       -  0 of 1 host: 1 InsufficientCpu',
+      '2  web      b            0  g        0s  in 40s  one is missing',
       'and 1 more',
       '',
       'ci has 20 % of the fleet, which counts as 10 % by its weight 2',

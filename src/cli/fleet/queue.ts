@@ -24,15 +24,20 @@ export function queueCommand(cli: Cli): Command {
         client.queue({ limit, ...(project === undefined ? {} : { project }) }),
       );
       if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, queue);
-      cli.stdout.write(`${queueLines(queue, coloursFor(cli.stdout, cli.environment)).join('\n')}\n`);
+      cli.stdout.write(
+        `${queueLines(queue, { colours: coloursFor(cli.stdout, cli.environment), nowMs: cli.clock.nowMs() }).join('\n')}\n`,
+      );
     });
 }
 
-export function queueLines({ waiting, items, projects }: QueueList, colours: Colours): string[] {
+export function queueLines(
+  { waiting, items, projects }: QueueList,
+  { colours, nowMs }: { readonly colours: Colours; readonly nowMs: number },
+): string[] {
   if (waiting === 0) return ['the queue is empty'];
   const more = waiting - items.length;
   return [
-    ...tableLines(columns, items, { colours }),
+    ...tableLines(columnsAt(nowMs), items, { colours }),
     ...(more > 0 ? [`and ${more} more`] : []),
     '',
     ...projects.map(
@@ -46,12 +51,18 @@ function percent(share: number): string {
   return `${Math.round(share * 1000) / 10} %`;
 }
 
-const columns: readonly Column<QueueItem>[] = [
+const columnsAt = (nowMs: number): readonly Column<QueueItem>[] => [
   { header: '#', value: ({ position }) => String(position), right: true },
   { header: 'PROJECT', value: ({ project }) => project },
   { header: 'NAME', value: ({ instance }) => instance },
   { header: 'PRIORITY', value: ({ priority }) => String(priority), right: true },
   { header: 'GANG', value: ({ gang }) => gang ?? '' },
   { header: 'WAITS', value: ({ waitingMs }) => age(waitingMs), right: true },
+  {
+    header: 'STARTS',
+    value: ({ expectedStartMs }) =>
+      expectedStartMs === undefined ? '' : `in ${age(Math.max(0, expectedStartMs - nowMs))}`,
+    right: true,
+  },
   { header: 'WHY', value: ({ message }) => message },
 ];

@@ -1,8 +1,18 @@
 import { describe, expect, it } from 'vitest';
+import type { Job } from '../../api/resources/job.ts';
 import { placement } from '../controllers/placement.ts';
 import { release } from '../ledger/ledger.ts';
 import { keys } from '../state/keys.ts';
-import { addRecord, commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
+import {
+  addRecord,
+  commitPlan,
+  testCache,
+  testContext,
+  testHost,
+  testImage,
+  testInstance,
+  testJob,
+} from '../testing.ts';
 import { listQueue } from './queue-list.ts';
 
 const ctx = testContext();
@@ -29,5 +39,22 @@ describe('the queue for people', () => {
     expect(messages()).toEqual(
       Array.from('ab', () => 'gang g: 1 of 2 fit at once; then b: 0 of 1 host: 1 InsufficientCpu'),
     );
+  });
+
+  it('tells when the instance of a job may start', () => {
+    const cache = testCache([testImage()]);
+    const instances = ['job-1', 'job-2', 'other'];
+    for (const [i, name] of instances.entries()) {
+      addRecord(cache, testInstance(name, {}, {}, { createdAtMs: i }));
+      commitPlan(cache, placement.reconcile(cache, keys.instance('default', name), ctx));
+    }
+    for (const instance of ['job-1', 'job-2']) addRecord(cache, testJob(`of-${instance}`, {}, { instance }));
+    const startOf = ({ status }: Job): number | undefined => (status.instance === 'job-1' ? 7_000 : undefined);
+    const { items } = listQueue(cache, { nowMs: 10, limit: 10, startOf });
+    expect(items.map(({ instance, expectedStartMs }) => [instance, expectedStartMs])).toEqual([
+      ['job-1', 7_000],
+      ['job-2', undefined],
+      ['other', undefined],
+    ]);
   });
 });

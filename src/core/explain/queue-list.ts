@@ -2,8 +2,10 @@
 
 import type { QueueItem, QueueList } from '../../api/queue.ts';
 import type { Instance } from '../../api/resources/instance.ts';
+import type { Job } from '../../api/resources/job.ts';
 import { gangOutlook } from './explain-gang.ts';
 import { conditionOf } from '../state/conditions.ts';
+import { jobsOf } from '../state/jobs.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { gangKeyOf, gangsOf } from '../queue/gangs.ts';
@@ -19,6 +21,7 @@ export function listQueue(
     project,
     knows = () => true,
     names = () => true,
+    startOf = () => undefined,
   }: {
     readonly nowMs: number;
     readonly limit: number;
@@ -27,6 +30,8 @@ export function listQueue(
     readonly knows?: (project: string) => boolean;
     /** Whether the caller may know their names, and why they wait; else there are ids. */
     readonly names?: (project: string) => boolean;
+    /** When a job that waits may start, in milliseconds since 1970. */
+    readonly startOf?: (job: Job) => number | undefined;
   },
 ): QueueList {
   const queue = queueOf(snapshot);
@@ -41,7 +46,7 @@ export function listQueue(
     waitingCount++;
     projects.add(owner);
     if (items.length >= limit) continue;
-    const item = itemOf(snapshot, waiting, { position: i + 1, nowMs, gangs });
+    const item = itemOf(snapshot, waiting, { position: i + 1, nowMs, gangs, startOf });
     if (item) items.push(names(owner) ? item : withoutName(snapshot, key, item));
   }
   return {
@@ -55,15 +60,24 @@ export function listQueue(
   };
 }
 
+interface ItemParts {
+  readonly position: number;
+  readonly nowMs: number;
+  readonly gangs: GangAnswers;
+  readonly startOf: (job: Job) => number | undefined;
+}
+
 function itemOf(
   snapshot: Snapshot,
   { key, sinceMs, line }: Waiting,
-  { position, nowMs, gangs }: { readonly position: number; readonly nowMs: number; readonly gangs: GangAnswers },
+  { position, nowMs, gangs, startOf }: ItemParts,
 ): QueueItem | undefined {
   const instance = snapshot.get('instance', key)?.value;
   if (!instance) return undefined;
   const { metadata, spec, status } = instance;
   const scheduled = conditionOf(status.conditions, 'Scheduled');
+  const job = snapshot.get('job', jobsOf(snapshot).ofInstance(key) ?? '')?.value;
+  const expectedStartMs = job && startOf(job);
   return {
     position,
     instance: metadata.name,
@@ -73,6 +87,7 @@ function itemOf(
     reason: scheduled?.reason ?? '',
     message: gangs.today(instance) ?? scheduled?.message ?? '',
     ...(spec.gang === undefined ? {} : { gang: spec.gang.name }),
+    ...(expectedStartMs === undefined ? {} : { expectedStartMs }),
     ...(status.nomination === undefined ? {} : { nominatedHost: status.nomination.host }),
   };
 }
