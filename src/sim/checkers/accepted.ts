@@ -1,6 +1,7 @@
 // Invariant 3: every accepted create ends running, finished, failed with a reason, or waiting with a reason that is still true; none
 // is lost. An instance is removed only when its deletion was requested, and then it is removed.
 
+import { expiryOf } from '../../api/instances/lifetime.ts';
 import { isToRestart } from '../../api/instances/restart-rule.ts';
 import { seededPrng } from '../../base/prng.ts';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -29,6 +30,8 @@ export const acceptedChecker = (facts: Facts): Checker => new AcceptedChecker(fa
 class AcceptedChecker implements Checker {
   readonly invariant = 3;
   readonly #facts: Facts;
+  /** Ids of instances whose time was limited at some time. */
+  readonly #expiring = new Set<string>();
   /** Since when instances wait though there is room. */
   readonly #inVainSinceMs = new Map<string, number>();
   /** What the last search found. While nothing is committed it stays true, but for what time alone changes. */
@@ -77,13 +80,13 @@ class AcceptedChecker implements Checker {
     // Those of jobs, workloads and warm pools are removed by Berth itself: checkers/jobs.ts, checkers/workloads/.
     if (before.metadata.labels[jobLabel] !== undefined || before.status.workload !== undefined) return undefined;
     if (before.status.warmPool !== undefined) return undefined;
-    const { deletesAsked } = this.#facts.intents;
     const { id, name } = before.metadata;
+    if (expiryOf(before) !== undefined) this.#expiring.add(id); // not before its time: checkers/workloads/lifetimes.ts
+    const mayGo = this.#expiring.has(id) || this.#facts.intents.deletesAsked.has(id);
     const same = after?.kind === 'instance' && after.metadata.id === id ? after : undefined;
     // The request and the removal may share a commit: the request counts.
-    if (same === undefined && !deletesAsked.has(id))
-      return `instance ${name} (${id}) was removed though nobody asked for it`;
-    if (same?.metadata.deletionRequestedAtMs !== undefined && !deletesAsked.has(id))
+    if (same === undefined && !mayGo) return `instance ${name} (${id}) was removed though nobody asked for it`;
+    if (same?.metadata.deletionRequestedAtMs !== undefined && !mayGo)
       return `instance ${name} (${id}) is being deleted though nobody asked for it`;
     if (same && before.metadata.deletionRequestedAtMs !== undefined && !same.metadata.deletionRequestedAtMs)
       return `the deletion of instance ${name} (${id}) was forgotten`;
@@ -95,6 +98,7 @@ class AcceptedChecker implements Checker {
     for (const { key, outcome, instanceId } of creates.values()) {
       if (outcome === 'open') yield `create ${key} has not been answered`;
       if (instanceId === undefined || present.has(instanceId) || deletesAsked.has(instanceId)) continue;
+      if (this.#expiring.has(instanceId)) continue;
       yield `create ${key} was accepted as ${instanceId}, which is lost`;
     }
     for (const id of deletesAccepted)

@@ -16,6 +16,7 @@ import { idempotencyChecker } from './idempotency.ts';
 import { jobsChecker } from './jobs.ts';
 import { limitsChecker } from './limits.ts';
 import { logsChecker } from './logs.ts';
+import { lifetimesChecker } from './workloads/lifetimes.ts';
 import { leftoversChecker } from './leftovers.ts';
 import { migrationsChecker } from './migrations.ts';
 import { messagesChecker } from './messages.ts';
@@ -76,4 +77,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   replacementsChecker,
   migrationsChecker,
   resizesChecker,
+  lifetimesChecker,
 ];

@@ -358,6 +358,7 @@ export class World {
       this.scenario.resizes === true || (this.size === 'small' && seededPrng(this.seed, 'resizes').chance(1, 4));
     const keepsWarm =
       this.scenario.keepsWarm === true || (this.size === 'small' && seededPrng(this.seed, 'keeps warm').chance(1, 5));
+    const hasLifetimes = this.size === 'small' && seededPrng(this.seed, 'has lifetimes').chance(1, 4);
     return new Workload({
       scenario: this.scenario,
       timeline: this.timeline,
@@ -369,6 +370,7 @@ export class World {
         : {}),
       ...(this.scenario.drainsHosts ? { rebalancerPrng: seededPrng(this.seed, 'rebalances') } : {}),
       ...(resizes ? { resizerPrng: seededPrng(this.seed, 'sizes') } : {}),
+      ...(hasLifetimes ? { lifePrng: seededPrng(this.seed, 'lifetimes') } : {}),
       ...(keepsWarm ? { warmPrng: seededPrng(this.seed, 'warm pools') } : {}),
       ...(hasWorkloads ? { replicaPrng: seededPrng(this.seed, 'replicas') } : {}),
       ...(this.scenario.updates === undefined ? {} : { updatesPrng: seededPrng(this.seed, 'updates') }),

@@ -12,6 +12,7 @@ import { drawInstance } from './draw-instance.ts';
 import { DrainTenant } from './drain-tenant.ts';
 import { InventoryKeeper, type InventoryKeeperOptions } from './inventory-keeper.ts';
 import { JobTenant } from './job-tenant.ts';
+import { LifeTenant } from './life-tenant.ts';
 import { Mover } from './mover.ts';
 import { NewsTenant, type NewsTenantOptions } from './news-tenant.ts';
 import { Operator } from './operator.ts';
@@ -56,6 +57,8 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly resizerPrng?: Prng;
   /** The same for an operator who empties little used hosts. */
   readonly rebalancerPrng?: Prng;
+  /** The same for a tenant of instances that expire or are protected. */
+  readonly lifePrng?: Prng;
   /** The same for a tenant of a warm pool, and of one for jobs. */
   readonly warmPrng?: Prng;
   /** The same for an operator who drains hosts. */
@@ -146,7 +149,8 @@ export class Workload {
 
   /** Those that came after all others. */
   #startLater(): void {
-    const { resizerPrng, rebalancerPrng, warmPrng } = this.#options;
+    const { resizerPrng, rebalancerPrng, warmPrng, lifePrng } = this.#options;
+    if (lifePrng) this.#running.push(new LifeTenant(this.#callerOf('mayfly-1', lifePrng)).run());
     if (resizerPrng) this.#running.push(new Resizer(this.#callerOf('sizer-1', resizerPrng)).run());
     if (rebalancerPrng) this.#running.push(new Rebalancer(this.#callerOf('packer-1', rebalancerPrng)).run());
     if (!warmPrng) return;
