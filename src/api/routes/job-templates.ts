@@ -13,7 +13,9 @@ const TemplateRun = Type.Object(
   {
     metadata: Type.Object(
       {
-        name: Type.Optional(Type.String({ ...Name, description: 'of the job; default: made from the label' })),
+        name: Type.Optional(
+          Type.String({ ...Name, description: 'of the job; default: made from that of the template' }),
+        ),
         labels: Labels,
       },
       { ...closed, default: {} },

@@ -123,7 +123,7 @@ function runCommand(cli: Cli): Command {
     .description('Run a job of a template now; as "berth job run" does')
     .argument('<job-template>')
     .option('-p, --parameter <name=value>', 'value of a parameter; may be repeated', collect, [])
-    .option('-n, --name <name>', 'name of the job; default: made from the label')
+    .option('-n, --name <name>', 'name of the job; default: made from that of the template')
     .option('-l, --label <key=value>', 'label of the job; may be repeated', collect, [])
     .option('--detach', 'print the name of the job and do not wait for it')
     .option('--timestamps', 'print the time before each line')

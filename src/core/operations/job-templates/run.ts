@@ -2,14 +2,14 @@
 
 import { ApiError } from '../../../api/errors.ts';
 import { nearest } from '../../../api/nearest.ts';
-import type { JobSpec } from '../../../api/resources/job.ts';
 import { type JobTemplate, jobTemplateLabel } from '../../../api/resources/job-template.ts';
 import type { Labels } from '../../../api/resources/metadata.ts';
 import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
-import { type CreateInput, earlierCreate } from '../create.ts';
+import { earlierCreate } from '../create.ts';
 import type { Decision } from '../decision.ts';
+import type { JobInput } from '../jobs/job.ts';
 import { submitJob } from '../jobs/submit-job.ts';
 import { existing } from '../replace.ts';
 
@@ -43,14 +43,11 @@ export function runJobTemplate(snapshot: Snapshot, input: RunInput, ctx: Context
 }
 
 /** Without a name. */
-export function jobInput(
-  { metadata, spec }: JobTemplate,
-  given: Readonly<Record<string, string>>,
-): CreateInput<JobSpec> {
+export function jobInput({ metadata, spec }: JobTemplate, given: Readonly<Record<string, string>>): JobInput {
   const { template } = spec;
   return {
     project: metadata.project,
-    name: '',
+    ...{ name: '', stem: metadata.name },
     labels: { ...template.labels, [jobTemplateLabel]: metadata.name },
     spec: { ...template.spec, env: { ...template.spec.env, ...valuesOf(spec, given) } },
   };

@@ -19,13 +19,18 @@ import { attemptSpec, imageWordOf } from './attempt.ts';
 import { assertOfPool, poolAttemptSpec, poolOfJob } from './claimed-attempt.ts';
 import { assertRun } from './runnable.ts';
 
-/** `input.name` may be empty: then a free name is derived from the label. */
-export function createJob(snapshot: Snapshot, given: CreateInput<JobSpec>, ctx: Context): Decision {
+export interface JobInput extends CreateInput<JobSpec> {
+  /** A job without a name is named after this; default: its label. */
+  readonly stem?: string;
+}
+
+/** `input.name` may be empty: then a free name is derived. */
+export function createJob(snapshot: Snapshot, given: JobInput, ctx: Context): Decision {
   const earlier = earlierCreate(snapshot, given, 'job');
   if (earlier) return earlier;
   const input = { ...given, spec: withImageOfPool(snapshot, given) };
   assertRunnable(snapshot, input);
-  const name = input.name || freeName(snapshot, input.project, imageWordOf(input.spec), ctx);
+  const name = input.name || freeName(snapshot, input.project, given.stem ?? imageWordOf(input.spec), ctx);
   const key = keys.job(input.project, name);
   assertFree(snapshot, 'job', key, name);
   const id = ctx.newId('job');

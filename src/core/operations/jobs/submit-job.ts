@@ -1,16 +1,14 @@
 // A job together with its first attempt, in one Plan: half the commits of a job whose attempt a controller begins.
 
 import { ApiError } from '../../../api/errors.ts';
-import type { JobSpec } from '../../../api/resources/job.ts';
 import type { Context } from '../../state/context.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
-import type { CreateInput } from '../create.ts';
 import type { Decision } from '../decision.ts';
 import { beginAttempt } from './begin-attempt.ts';
-import { createJob } from './job.ts';
+import { createJob, type JobInput } from './job.ts';
 
 /** As `createJob`. A job that cannot begin now waits, and controllers/jobs/job.ts says what for. */
-export function submitJob(snapshot: Snapshot, input: CreateInput<JobSpec>, ctx: Context): Decision {
+export function submitJob(snapshot: Snapshot, input: JobInput, ctx: Context): Decision {
   const decision = createJob(snapshot, input, ctx);
   const { plan, key, changed } = decision;
   const job = plan.changes.find((change) => change.key === key)?.value;
