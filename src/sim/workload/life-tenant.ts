@@ -1,5 +1,5 @@
 // A tenant of instances whose time is limited, or which are protected: creates them, extends their time, protects them, ends the protection,
-// and deletes. What is protected stays whoever asks.
+// and deletes. Nothing that is protected may go, no matter who asks.
 
 import { ApiError } from '../../api/errors.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
