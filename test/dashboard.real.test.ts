@@ -133,7 +133,7 @@ describe.skipIf(noBrowser !== undefined)(`the dashboard${noBrowser ? ` (${noBrow
   it('says what waits, and why', async () => {
     await enter('/pending');
     await browser.page.getByRole('cell', { name: 'huge' }).waitFor();
-    await browser.page.getByText('1 wait for room.').waitFor();
+    await browser.page.getByText('1 instance waits for room.').waitFor();
   });
 
   it('shows which rule refuses which host, and what a change would do', async () => {
@@ -192,7 +192,12 @@ describe.skipIf(noBrowser !== undefined)(`the dashboard${noBrowser ? ` (${noBrow
       false,
       false,
     ]);
-    expect(await page.getByRole('tab').allTextContents()).toEqual(['Overview', 'Why here', 'YAML and events']);
+    expect(await page.getByRole('tab').allTextContents()).toEqual([
+      'Overview',
+      'Metrics',
+      'Why here',
+      'YAML and events',
+    ]);
     for (const name of ['Stop', 'Start', 'Delete'])
       expect([name, await page.getByRole('button', { name }).count()]).toEqual([name, 0]);
     await page.goto(`${fleet.url}/ui/images`);

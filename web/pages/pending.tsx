@@ -16,7 +16,15 @@ import { paths } from '../paths.ts';
 
 const everyMs = 3_000;
 
-const columns: readonly Column<QueueItem>[] = [
+const starts: Column<QueueItem> = {
+  name: 'Starts',
+  width: '8rem',
+  show: ({ expectedStartMs }) =>
+    expectedStartMs === undefined ? '' : `in about ${spanText(Math.max(0, expectedStartMs - Date.now()))}`,
+};
+
+/** The start is known of instances of jobs only: without any, its column would be empty. */
+const columnsOf = (items: readonly QueueItem[]): readonly Column<QueueItem>[] => [
   { name: '#', width: '3rem', show: ({ position }) => position },
   {
     name: 'Instance',
@@ -28,16 +36,11 @@ const columns: readonly Column<QueueItem>[] = [
     ),
   },
   { name: 'Project', width: '1fr', show: ({ project }) => project },
-  { name: 'Priority', width: '5rem', show: ({ priority }) => priority },
-  { name: 'Waits', width: '6rem', show: ({ waitingMs }) => spanText(waitingMs) },
-  {
-    name: 'Starts',
-    width: '7rem',
-    show: ({ expectedStartMs }) =>
-      expectedStartMs === undefined ? '' : `in about ${spanText(Math.max(0, expectedStartMs - Date.now()))}`,
-  },
-  { name: 'Reason', width: '10rem', show: ({ reason }) => <Text>{reason}</Text> },
-  { name: 'Why', width: '3fr', show: ({ message }) => <Text>{message}</Text> },
+  { name: 'Priority', width: '4.5rem', show: ({ priority }) => priority },
+  { name: 'Waits', width: '4.5rem', show: ({ waitingMs }) => spanText(waitingMs) },
+  ...(items.some(({ expectedStartMs }) => expectedStartMs !== undefined) ? [starts] : []),
+  { name: 'Reason', width: '8rem', show: ({ reason }) => <Text>{reason}</Text> },
+  { name: 'Why', width: '4fr', show: ({ message }) => <Text>{message}</Text> },
 ];
 
 export function PendingPage(): ReactNode {
@@ -62,10 +65,12 @@ export function PendingPage(): ReactNode {
         <Words>Nothing waits for room.</Words>
       ) : (
         <>
-          <Words role="status">{queue.data.waiting} wait for room.</Words>
+          <Words role="status">
+            {queue.data.waiting === 1 ? '1 instance waits' : `${queue.data.waiting} instances wait`} for room.
+          </Words>
           <Table
             label="Pending instances"
-            columns={columns}
+            columns={columnsOf(queue.data.items)}
             rows={queue.data.items}
             keyOf={({ project, instance }) => `${project}/${instance}`}
           />
