@@ -10,7 +10,9 @@ export function diskHeldChecker({ state, world }: Facts): Checker {
     if (allocation === undefined) return undefined; // that is for allocation.ts
     const { project, name } = allocation.consumer;
     const instance = state.get('instance', `instances/${project}/${name}`);
-    const asked = instance?.metadata.id === instanceId ? (instance.spec.diskGiB ?? 0) : 0;
+    // A guest that was left on a lost host keeps the disk that it had; the spec may have grown since, elsewhere.
+    const isCurrent = instance?.metadata.id === instanceId && instance.status.incarnation === guest.incarnation;
+    const asked = isCurrent ? (instance.spec.diskGiB ?? 0) : 0;
     let held = 0;
     for (const amounts of Object.values(allocation.amounts)) held += amounts['DISK_GB'] ?? 0;
     return held < asked

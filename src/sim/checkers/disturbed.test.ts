@@ -89,6 +89,13 @@ describe('the disk of a guest', () => {
     expect(commit(held({ DISK_GB: 10 }))).toBeUndefined();
     expect(commit(held({}))).toMatch(/has a disk of 10 GiB, and 0 are held/);
   });
+
+  it('of a lost host is not the one of its successor, which may have grown', () => {
+    const { commit, guest } = testHistory(diskHeldChecker);
+    commit(host, provider, bound({ incarnation: 2 }, { diskGiB: 10 }), held({ DISK_GB: 1 }));
+    expect(guest('h1', id)).toBeUndefined();
+    expect(commit(held({ DISK_GB: 2 }))).toBeUndefined();
+  });
 });
 
 describe('what is due', () => {
