@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { resourceDefinitions } from '../../api/resources/index.ts';
 import { type Handler, page, runBerth, testNowMs } from '../testing.ts';
 
 const text = 'berth_s_0123456789_secret_crc000';
@@ -252,5 +253,13 @@ describe('berth whoami and can-i', () => {
     const answer = await run(line);
     expect(answer.requests.at(-1)?.body).toEqual(body);
     expect(answer).toMatchObject({ exitCode, stdout, stderr: '' });
+  });
+
+  it.each(Object.values(resourceDefinitions))('asks about $plural where they are', async ({ kind, scope }) => {
+    const { requests } = await run(`can-i read ${kind}`);
+    expect(requests.at(-1)?.body).toEqual({
+      ...{ verb: 'read', resource: kind },
+      ...(scope === 'project' ? { project: 'default' } : {}),
+    });
   });
 });

@@ -90,5 +90,6 @@ const ofProjects: ReadonlySet<string> = new Set([
   'group',
   'volume',
   'secret',
+  'webhook',
   'event',
 ]);
