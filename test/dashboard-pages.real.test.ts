@@ -214,6 +214,13 @@ describe.skipIf(noBrowser !== undefined)(`the audit log in the dashboard${noBrow
     await page.getByRole('button', { name: 'Check the files' }).click();
     await page.getByText(/^Whole: \d+ lines/).waitFor();
     expect(await browser.accessibilityFaultsInAllLooks()).toEqual([]);
+    await page.getByRole('button', { name: 'Check the files' }).hover();
+    await page.getByRole('tooltip').waitFor();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.locator(`[data-mantine-color-scheme=${colorScheme}]`).waitFor();
+      expect(await browser.accessibilityFaults()).toEqual([]);
+    }
   });
 
   it('is shown only to those who may read it', async () => {

@@ -25,7 +25,7 @@ export function Actions({ actions }: { readonly actions: readonly Action[] }): R
       {actions.map((action) => (
         <Tooltip
           key={action.name}
-          label={<Code>{action.command}</Code>}
+          label={<Code color="transparent">{action.command}</Code>}
           events={{ hover: true, focus: true, touch: false }}
         >
           <Button

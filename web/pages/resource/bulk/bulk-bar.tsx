@@ -42,7 +42,7 @@ export function BulkBar({ bulk, kind }: { readonly bulk: Bulk; readonly kind: Ki
           return (
             <Tooltip
               key={action.name}
-              label={<Code>{bulkCommand(action.words, taken)}</Code>}
+              label={<Code color="transparent">{bulkCommand(action.words, taken)}</Code>}
               events={{ hover: true, focus: true, touch: false }}
             >
               <Button
