@@ -13,6 +13,17 @@ const withStatus = (status: Partial<Instance['status']>, spec: Partial<Instance[
 const running = (reason: string) => [{ type: 'Running', status: 'True' as const, reason, message: 'x', sinceMs: 1 }];
 const bound = { host: 'h1', incarnation: 3 } as const;
 
+it.each<[string, Partial<Instance['spec']>, Partial<Instance['spec']>]>([
+  ['is over', { expiresAtMs: 1 }, { expiresAtMs: 3_605_000 }],
+  ['ends soon', { ttlMs: 60_000 }, { expiresAtMs: 3_605_000 }],
+  ['ends later', { ttlMs: 86_400_000 }, { ttlMs: 86_400_000 }],
+  ['has no end', {}, {}],
+])('an instance whose time %s can be extended again after a restore', (_, spec, kept) => {
+  const record = restoredRecord(withStatus({}, spec), now);
+  const { ttlMs, expiresAtMs } = record?.kind === 'instance' ? record.spec : {};
+  expect({ ttlMs, expiresAtMs }).toEqual({ ttlMs: undefined, expiresAtMs: undefined, ...kept });
+});
+
 it.each([
   {
     name: 'that runs',

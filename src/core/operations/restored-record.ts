@@ -2,6 +2,7 @@
 // about them are not trusted until they report again, and nothing is ordered to be deleted or started twice because of
 // what it does not know.
 
+import { expiryOf } from '../../api/instances/lifetime.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Volume } from '../../api/resources/volume.ts';
 import { conditionOf, type NewCondition, withConditions } from '../state/conditions.ts';
@@ -14,6 +15,8 @@ import type { AnyRecord } from '../state/records.ts';
  * older than every later session.
  */
 const sessionsSkipped = 2 ** 20;
+/** Time for people to extend an instance again. */
+const extendAgainMs = 3_600_000;
 
 export interface RestoreContext {
   readonly nowMs: number;
@@ -58,7 +61,7 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
       };
     }
     case 'instance':
-      return restoredInstance(asClaimed(record, nowMs), nowMs);
+      return restoredInstance(withTimeToExtend(asClaimed(record, nowMs), nowMs), nowMs);
     case 'volume':
       return restoredVolume(record, nowMs);
     case 'jobTemplate': // its times since the backup may have had their jobs
@@ -83,6 +86,15 @@ function asClaimed(instance: Instance, nowMs: number): Instance {
   const { warmPool, ...status } = instance.status;
   if (warmPool === undefined) return instance;
   return { ...instance, status: { ...status, claimed: { pool: warmPool.name, atMs: nowMs, warm: true } } };
+}
+
+/** Its time may have been extended since the backup: it is not deleted at the earlier time at once. */
+function withTimeToExtend(instance: Instance, nowMs: number): Instance {
+  const expiresAtMs = expiryOf(instance);
+  const earliestMs = nowMs + extendAgainMs;
+  if (expiresAtMs === undefined || expiresAtMs >= earliestMs) return instance;
+  const { ttlMs: _, ...spec } = instance.spec;
+  return { ...instance, spec: { ...spec, expiresAtMs: earliestMs } };
 }
 
 function restoredInstance(instance: Instance, nowMs: number): Instance {
