@@ -1,4 +1,4 @@
-// What this control plane measures, in the form that Prometheus reads. Computed on demand, so that nothing is counted in vain.
+// What this control plane measures, in the form that Prometheus reads. Computed only when it is read.
 
 import { Counter, Gauge, Registry } from 'prom-client';
 import { FindingCode } from '../../api/verify.ts';

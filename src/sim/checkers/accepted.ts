@@ -85,9 +85,9 @@ class AcceptedChecker implements Checker {
     const mayGo = this.#expiring.has(id) || this.#facts.intents.deletesAsked.has(id);
     const same = after?.kind === 'instance' && after.metadata.id === id ? after : undefined;
     // The request and the removal may share a commit: the request counts.
-    if (same === undefined && !mayGo) return `instance ${name} (${id}) was removed though nobody asked for it`;
+    if (same === undefined && !mayGo) return `instance ${name} (${id}) was removed without a request`;
     if (same?.metadata.deletionRequestedAtMs !== undefined && !mayGo)
-      return `instance ${name} (${id}) is being deleted though nobody asked for it`;
+      return `instance ${name} (${id}) is being deleted without a request`;
     if (same && before.metadata.deletionRequestedAtMs !== undefined && !same.metadata.deletionRequestedAtMs)
       return `the deletion of instance ${name} (${id}) was forgotten`;
     return undefined;

@@ -216,10 +216,10 @@ describe('invariant 3', () => {
     const deleting = testInstance('a', {}, { phase: 'Deleting' }, { deletionRequestedAtMs: 1 });
     const first = testHistory(acceptedChecker);
     first.commit(bound('a'));
-    expect(first.commit(instanceKey('a'))).toMatch(/nobody asked/);
+    expect(first.commit(instanceKey('a'))).toMatch(/without a request/);
     const second = testHistory(acceptedChecker);
     second.commit(bound('a'));
-    expect(second.commit(deleting)).toMatch(/nobody asked/);
+    expect(second.commit(deleting)).toMatch(/without a request/);
     const asked = testHistory(acceptedChecker);
     asked.intents.deletesAsked.add(idOf('a'));
     asked.commit(bound('a'));

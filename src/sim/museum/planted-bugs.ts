@@ -722,7 +722,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'claim-forgets-the-first',
-    reenacts: 'a server that repeats a write takes its own first write for that of nobody, and makes a second machine',
+    reenacts: 'a server that repeats a write does not recognise its own first write, and makes a second machine',
     invariant: 4,
     world: { scenario: 'spares' },
     rare: { hint: 3026 },

@@ -37,7 +37,7 @@ export async function followRun(hands: Hands, slot: Slot, following: Following):
     if (slot.run === run && (slot.record?.suspended ?? false) !== suspended) hands.slots.saveLater(slot, { suspended });
   });
   void run.guestEnded?.then((how) => letGo(hands, slot, { run, how }));
-  // A caller that asked in vain asks again.
+  // A caller that got no answer asks again.
   run.volumes?.onGone(() => hands.slots.notify(slot.instanceId));
   const found = (address: string, sure: boolean): void => {
     const shown = slot.record?.address;
