@@ -21,6 +21,7 @@ import {
 import { garbage } from '../garbage.ts';
 import { placement } from '../placement.ts';
 import { workload } from './workload.ts';
+import { settle } from './test-settle.ts';
 
 const key = keys.workload('default', 'web');
 
@@ -62,17 +63,7 @@ class Scene {
 
   /** Controllers and hosts act until nothing changes. */
   settle(): this {
-    for (let changed = true, rounds = 0; changed; rounds++) {
-      if (rounds > 200) throw new Error('it does not come to rest');
-      changed = this.#agents();
-      for (const controller of [workload, placement, garbage])
-        for (const each of [...controller.keys(this.cache)]) {
-          const plan = controller.reconcile(this.cache, each, this.ctx);
-          if (plan.changes.length === 0) continue;
-          changed = true;
-          commitPlan(this.cache, plan);
-        }
-    }
+    settle(this.cache, { controllers: [workload, placement, garbage], ctx: this.ctx, agents: () => this.#agents() });
     return this;
   }
 
