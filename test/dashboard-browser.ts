@@ -13,6 +13,11 @@ const waitMsMax = 100_000;
 /** Why there can be no browser. */
 export const noBrowser = existsSync(program) ? undefined : 'no browser is installed (package chromium)';
 
+/** Ends when no colour changes any more: axe reads colours as they are in the middle of a transition. */
+const colorsSettled = `Promise.allSettled(document.getAnimations()
+  .filter(({ playState, effect }) => playState === 'running' && effect?.getComputedTiming().endTime !== Infinity)
+  .map((animation) => animation.finished))`;
+
 class DashboardBrowser {
   #browser: Browser | undefined;
   #context: BrowserContext | undefined;
@@ -112,6 +117,7 @@ class DashboardBrowser {
   /** What axe finds, of those findings that keep people out. */
   async accessibilityFaults(): Promise<readonly string[]> {
     await this.page.evaluate(axe.source);
+    await this.page.evaluate(colorsSettled);
     const found = (await this.page.evaluate('axe.run()')) as AxeResults; // its own type
     return found.violations
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')

@@ -14,6 +14,7 @@ const theme = createTheme({
   primaryColor: 'blue',
   primaryShade: 8,
   autoContrast: true,
+  respectReducedMotion: true,
   components: { Alert: { styles: { title: { color: 'var(--mantine-color-text)' } } } },
 });
 /** The library's own colours for these have a contrast below 4.5. */

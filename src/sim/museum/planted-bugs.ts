@@ -498,7 +498,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     invariant: 2,
     rare: { hint: 25 },
     file: 'core/operations/restored-record.ts',
-    find: 'return restoredInstance(asClaimed(record, nowMs), nowMs);',
+    find: 'return restoredInstance(withTimeToExtend(asClaimed(record, nowMs), nowMs), nowMs);',
     replace: 'return record;',
   },
   {
