@@ -614,9 +614,10 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'a position whose write had no answer is taken for that of another server, and none is written any more',
     invariant: 4,
     with: ['store-unknown'],
-    file: 'core/operations/webhooks/webhook-progress.ts',
-    find: 'unsure.some((each) => equalJson(each, known?.value))',
-    replace: 'unsure.length > unsure.length',
+    rare: { hint: 78 },
+    file: 'server/outbox/webhooks/webhook-sender.ts',
+    find: 'else this.#writeOver(decision.revision);',
+    replace: '',
   },
   {
     name: 'retry-lets-others-pass',

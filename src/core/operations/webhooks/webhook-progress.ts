@@ -1,7 +1,6 @@
 // What the sender of a webhook writes: how far it has come, and that a receiver is gone.
 
 import type { Webhook } from '../../../api/resources/webhook.ts';
-import { equalJson } from '../../../base/equal-json.ts';
 import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import { keys } from '../../state/keys.ts';
@@ -10,24 +9,19 @@ import type { WebhookProgress } from '../../state/records.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 
 /**
- * Writes `progress` over revision `ifRevision`, or over one of `unsure`, which may have been written; nothing when the webhook is another by
- * now, or another sender has written. `revision`: of the progress that it found.
+ * Writes `progress` over revision `ifRevision`; nothing when the webhook is another by now, or the progress has another revision: of another
+ * sender, or of a write whose answer was lost. `revision`: of the progress that it found.
  */
 export function writeProgress(
   snapshot: Snapshot,
-  {
-    progress,
-    ifRevision,
-    unsure = [],
-  }: { readonly progress: WebhookProgress; readonly ifRevision: number; readonly unsure?: readonly WebhookProgress[] },
+  { progress, ifRevision }: { readonly progress: WebhookProgress; readonly ifRevision: number },
 ): { readonly plan: Plan; readonly written: boolean; readonly revision: number } {
   const { project, name, webhookId } = progress;
   const webhook = snapshot.get('webhook', keys.webhook(project, name));
   const key = keys.webhookProgress(project, name);
-  const known = snapshot.get('webhookProgress', key);
-  const revision = known?.revision ?? 0;
-  const isOurs = revision === ifRevision || unsure.some((each) => equalJson(each, known?.value));
-  if (webhook?.value.metadata.id !== webhookId || !isOurs) return { plan: emptyPlan, written: false, revision };
+  const revision = snapshot.get('webhookProgress', key)?.revision ?? 0;
+  if (webhook?.value.metadata.id !== webhookId || revision !== ifRevision)
+    return { plan: emptyPlan, written: false, revision };
   return { plan: { changes: [{ key, ifRevision: revision, value: progress }] }, written: true, revision };
 }
 

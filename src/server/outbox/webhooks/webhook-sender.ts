@@ -11,7 +11,6 @@ import { testReason } from '../../../core/operations/webhooks/webhook.ts';
 import { disableWebhook, writeProgress } from '../../../core/operations/webhooks/webhook-progress.ts';
 import { epochOf } from '../../../core/state/cluster-state.ts';
 import { kindOfKey, keys } from '../../../core/state/keys.ts';
-import type { WebhookProgress } from '../../../core/state/records.ts';
 import { decideAndCommit, type Decider } from '../../decide.ts';
 import type { WebhookBacklog, WebhookOutcome } from '../../outside.ts';
 import type { EventFeed } from '../event-feed.ts';
@@ -31,8 +30,6 @@ export interface SenderParts {
   readonly counted: (outcome: WebhookOutcome) => void;
 }
 
-/** A store that stays away for longer has written the last of them at most. */
-const unsureMax = 8;
 /** Progress is written at most this often. */
 const writeMs = 1_000;
 /** The position alone is written this often, so that what a receiver missed is known after a crash. */
@@ -54,8 +51,6 @@ export class WebhookSender {
   readonly #stopping = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
   #progressRevision: number;
-  /** Of which it is unknown whether they were written. */
-  #unsure: readonly WebhookProgress[] = [];
   #positionWrittenMs: number;
   /** There is more to read than was read. */
   #isBehind = false;
@@ -265,14 +260,12 @@ export class WebhookSender {
     this.#positionWrittenMs = progress.readAtMs ?? 0;
     try {
       const { decision, revision } = await decideAndCommit(this.#parts.decider, (snapshot) =>
-        writeProgress(snapshot, { progress, ifRevision: this.#progressRevision, unsure: this.#unsure }),
+        writeProgress(snapshot, { progress, ifRevision: this.#progressRevision }),
       );
-      this.#unsure = [];
       if (decision.written) this.#progressRevision = revision;
       else this.#writeOver(decision.revision);
     } catch (error) {
       this.#deliveries.dirty = true;
-      this.#unsure = [...this.#unsure, progress].slice(-unsureMax);
       this.#parts.log.warn('the progress of a webhook cannot be written', {
         key: this.#key,
         why: describeError(error),
@@ -282,8 +275,8 @@ export class WebhookSender {
   }
 
   /**
-   * A sender that led before this one wrote after this one had read. What this one knows counts: at worst an event is
-   * delivered twice.
+   * A sender that led before this one wrote after this one had read, or a write was made and its answer lost. What this one knows counts: at
+   * worst an event is delivered twice.
    */
   #writeOver(revision: number): void {
     if (this.#stopping.signal.aborted) return;
