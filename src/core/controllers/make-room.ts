@@ -18,6 +18,7 @@ import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
 import type { Change, Plan } from '../state/plan.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { unplacedStatus } from '../state/unplaced-status.ts';
 import { wait } from './wait.ts';
 
 const toldFirstMs = 1_000;
@@ -100,7 +101,7 @@ function namesFor(project: string, victims: readonly Entry<Instance>[]): string 
  * whether it is placed again.
  */
 function stopFor(victim: Entry<Instance>, { by, host }: { by: Instance; host: string }, ctx: Context): Change[] {
-  const { host: _host, guest: _guest, report: _report, assigned: _assigned, ...kept } = victim.value.status;
+  const kept = unplacedStatus(victim.value.status);
   const own = by.metadata.project === victim.value.metadata.project;
   const who = own ? by.metadata.name : 'an instance of another project';
   const why = { reason: 'Preempted', message: `preempted on ${host} by ${who}, which has a higher priority` };

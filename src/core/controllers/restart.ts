@@ -12,6 +12,7 @@ import { onHostLossOf } from '../state/host-loss.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { unplacedStatus } from '../state/unplaced-status.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
 export const restart: Controller = {
@@ -101,9 +102,8 @@ export function placedAnew(
   why: { readonly reason: string; readonly message: string },
   ctx: Context,
 ): InstanceStatus {
-  const { host: _host, guest: _guest, report: _report, assigned: _assigned, ...kept } = status;
   return {
-    ...kept,
+    ...unplacedStatus(status),
     phase: 'Pending',
     conditions: withConditions(
       status.conditions,

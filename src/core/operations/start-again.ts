@@ -9,6 +9,7 @@ import type { NewEvent } from '../state/events.ts';
 import { mayRunUnseen, putBehind } from '../state/guest-phase.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
+import { unplacedStatus } from '../state/unplaced-status.ts';
 
 interface StartAgain {
   readonly status: InstanceStatus;
@@ -64,9 +65,8 @@ const recordDamaged = 'RecordDamaged';
 
 /** The guest never ran, so no disk ties it to a host. */
 function placedAgain(status: InstanceStatus, wanted: InstanceSpec, ended: string, ctx: Context): InstanceStatus {
-  const { host: _host, guest: _guest, report: _report, assigned: _assigned, ...kept } = status;
   return {
-    ...kept,
+    ...unplacedStatus(status),
     phase: isToBeOn(wanted) ? 'Pending' : 'Stopped',
     conditions: conditionsAfter(status, { scheduled: true, ended }, ctx),
   };

@@ -2,9 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { ResizeOptions } from '../../../api/plans/resize-plan.ts';
 import type { Instance, InstanceSpec } from '../../../api/resources/instance.ts';
 import { bind } from '../../controllers/bind.ts';
+import { placedAnew } from '../../controllers/restart.ts';
 import { requestOf } from '../../scheduler/request.ts';
 import { schedule } from '../../scheduler/schedule.ts';
 import type { Cache } from '../../state/cache.ts';
+import { instanceStatusChange } from '../../state/instance-change.ts';
 import { keys } from '../../state/keys.ts';
 import { addRecord, commitPlan, testContext, testFleet, testGuest, testInstance } from '../../testing.ts';
 import { assignmentOf } from '../assignment.ts';
@@ -24,13 +26,17 @@ function running(spec: Partial<InstanceSpec> = {}, offers: 'resize'[] = ['resize
   });
   const placement = { hostLabels: { host: 'a' } };
   addRecord(cache, testInstance('web', { cpus: 2, memoryMiB: 4_096, diskGiB: 10, placement, ...spec }));
+  place(cache);
+  report(cache, 'running');
+  return cache;
+}
+
+function place(cache: Cache): void {
   const instance = entryOf(cache);
   const request = requestOf(cache, instance.value);
   const placed = schedule(cache, request);
   if (!placed.placed) throw new Error('it fits nowhere');
   commitPlan(cache, bind(cache, [{ instance, request, placed }], {}, ctx));
-  report(cache, 'running');
-  return cache;
 }
 
 const entryOf = (cache: Cache) => {
@@ -88,6 +94,18 @@ describe('a resize', () => {
     begin(cache, { cpus: 8, diskGiB: 30 });
     expect(held(cache)).toEqual({ DISK_GB: 30 });
     expect(entryOf(cache).value.status.assigned).toEqual({ VCPU: 8, MEMORY_MB: 4_096, DISK_GB: 30 });
+  });
+
+  it('is done by the next guest of an instance that is placed again', () => {
+    const cache = running();
+    begin(cache, { cpus: 4, memoryMiB: 1_024 });
+    const lost = entryOf(cache);
+    const status = placedAnew(lost.value.status, { reason: 'HostReplaced', message: 'its host is lost' }, ctx);
+    commitPlan(cache, { changes: [instanceStatusChange(lost, status)] });
+    expect(entryOf(cache).value.status.resize).toEqual({ order: 1, pending: false });
+    place(cache);
+    expect(held(cache)).toEqual({ VCPU: 4, MEMORY_MB: 1_024, DISK_GB: 10 });
+    expect(assignmentOf(allocationOf(cache), entryOf(cache))).toMatchObject({ cpus: 4, memoryMiB: 1_024, resized: 1 });
   });
 
   const rows: readonly [string, ResizeOptions, string[]][] = [
