@@ -8,6 +8,7 @@ import type { UserClient } from '../../api/client/user-client.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, CommandError, usageError } from '../exit-codes.ts';
 import { forEachName, joined } from '../instances/rm.ts';
+import { applyCommand } from '../print/apply-command.ts';
 import { type Column, coloursFor, type Format, printValue, tableLines } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
 import { visible } from '../print/terminal.ts';
@@ -32,16 +33,16 @@ export function removeUsed(cli: Cli, command: Command, { kind, word, advice }: R
     .option('--dry-run', 'show what uses it and what would happen, and remove nothing')
     .option('--apply <hash>', 'remove it although it is in use, as the dry run with this hash showed')
     .addOption(outputOption('value'))
-    .action(async (names: readonly string[], options: RemoveOptions, given: Command) => {
+    .action(async (names: readonly string[], options: RemoveOptions, called: Command) => {
       if (options.apply !== undefined && (names.length > 1 || options.dryRun))
         throw usageError('--apply is for one name, without --dry-run');
-      const { client, project } = await openSession(cli, given);
+      const { client, project } = await openSession(cli, called);
       const place = kind === 'group' ? { project } : {};
       const failures = await forEachName(cli, names, (name) =>
         attempting(
           `remove ${word} "${name}"`,
           async () => {
-            await (options.dryRun ? showEffects : remove)(cli, client, { kind, word, name, place, options });
+            await (options.dryRun ? showEffects : remove)(cli, client, { kind, word, name, place, options, called });
           },
           advice,
         ),
@@ -56,10 +57,11 @@ interface Asked {
   readonly name: string;
   readonly place: { readonly project?: string };
   readonly options: RemoveOptions;
+  readonly called: Command;
 }
 
 async function remove(cli: Cli, client: UserClient, asked: Asked): Promise<void> {
-  const { kind, word, name, place, options } = asked;
+  const { kind, word, name, place, options, called } = asked;
   try {
     await client.delete(kind, name, { ...place, ...(options.apply === undefined ? {} : { apply: options.apply }) });
   } catch (error) {
@@ -68,7 +70,7 @@ async function remove(cli: Cli, client: UserClient, asked: Asked): Promise<void>
     const removable = kind !== 'group' && hash !== undefined;
     throw new CommandError(errorCodes.Conflict.exitCode, `cannot remove ${word} "${name}": ${error.message}`, {
       cause: error,
-      ...(removable ? { advice: `to remove it all the same: berth ${kind} rm ${name} --apply ${hash}` } : {}),
+      ...(removable ? { advice: `to remove it all the same: ${applyCommand(called, hash, [name])}` } : {}),
     });
   }
   cli.stdout.write(`${name} removed\n`);

@@ -20,12 +20,15 @@ const moves =
 
 describe('berth migrate', () => {
   it('shows the plan, and the command that applies it', async () => {
-    const { stdout, requests } = await runBerth(['migrate', 'db', '--to', 'h2', '--bandwidth', '100MiB'], {
-      handler: moves(),
-    });
+    const { stdout, requests } = await runBerth(
+      ['migrate', 'db', '--to', 'h2', '--bandwidth', '100MiB', '--project', 'ci'],
+      {
+        handler: moves(),
+      },
+    );
     expect(requests[0]?.body).toEqual({ to: 'h2', bytesPerSecondMax: 104_857_600 });
     expect(stdout).toContain('Plan to move instance db from h1 to h2: it is stopped');
-    expect(stdout).toContain('  berth migrate db --to h2 --bandwidth 100MiB --apply abcd1234\n');
+    expect(stdout).toContain('  berth migrate db --to h2 --bandwidth 100MiB --project ci --apply abcd1234\n');
   });
 
   it('lists all that is in the way', async () => {

@@ -9,6 +9,7 @@ import type { Cli } from '../cli.ts';
 import { attempting, CommandExit, exitCodes, usageError } from '../exit-codes.ts';
 import { refuseNeedless } from '../options/needless-options.ts';
 import { bytes, parseBandwidth } from '../options/units.ts';
+import { applyCommand } from '../print/apply-command.ts';
 import { type Format, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
 import { visible } from '../print/terminal.ts';
@@ -48,7 +49,7 @@ export function migrateCommand(cli: Cli): Command {
       if (flags.wait && verbs.length === 0) refuseNeedless(command, choices, '--wait without --apply or --yes');
       const options = optionsOf(flags);
       const session = await openSession(cli, command);
-      await attempting(`move instance "${name}"`, () => migrate(cli, session, { name, flags, options }));
+      await attempting(`move instance "${name}"`, () => migrate(cli, session, { name, flags, options, command }));
     });
 }
 
@@ -56,6 +57,7 @@ interface Asked {
   readonly name: string;
   readonly flags: Flags;
   readonly options: MigrateOptions;
+  readonly command: Command;
 }
 
 function optionsOf({ live, to, bandwidth }: Flags): MigrateOptions {
@@ -66,7 +68,7 @@ function optionsOf({ live, to, bandwidth }: Flags): MigrateOptions {
   };
 }
 
-async function migrate(cli: Cli, session: Session, { name, flags, options }: Asked): Promise<void> {
+async function migrate(cli: Cli, session: Session, { name, flags, options, command }: Asked): Promise<void> {
   const { client, project } = session;
   const { output, apply, yes, wait, cancel } = flags;
   if (cancel) return tell(cli, output, name, await client.cancelMigration(name, { project }));
@@ -76,7 +78,7 @@ async function migrate(cli: Cli, session: Session, { name, flags, options }: Ask
     if (migration && !wait) return tell(cli, output, name, migration);
   } else if (!wait) {
     const { plan } = await client.migrateInstance(name, { project }, options);
-    if (plan) await printPlan(cli, output, plan, `berth migrate ${name}${textOf(flags)} --apply ${plan.hash}`);
+    if (plan) await printPlan(cli, output, plan, applyCommand(command, plan.hash));
     if (plan && plan.obstacles.length > 0) throw new CommandExit(exitCodes.badOutcome);
     return;
   }
@@ -91,11 +93,6 @@ async function hashNow(
 ): Promise<string | undefined> {
   const { name, project, options } = asked;
   return (await client.migrateInstance(name, { project }, options)).plan?.hash;
-}
-
-/** To be repeated with --apply. */
-function textOf({ live, to, bandwidth }: Flags): string {
-  return `${live ? ' --live' : ''}${to === undefined ? '' : ` --to ${to}`}${bandwidth === undefined ? '' : ` --bandwidth ${bandwidth}`}`;
 }
 
 async function printPlan(cli: Cli, output: Format, plan: MigrationPlan, next: string): Promise<void> {

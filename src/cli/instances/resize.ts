@@ -5,6 +5,7 @@ import type { ResizeOptions, ResizePlan } from '../../api/plans/resize-plan.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, CommandExit, exitCodes, usageError } from '../exit-codes.ts';
 import { amountText, parseGiB, parseInteger, parseMemoryMiB } from '../options/units.ts';
+import { applyCommand } from '../print/apply-command.ts';
 import { type Format, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
 import { visible } from '../print/terminal.ts';
@@ -51,7 +52,9 @@ export function resizeCommand(cli: Cli): Command {
           ({ plan, begun } = await client.resizeInstance(name, { project }, { ...options, apply: plan.hash }));
         if (begun && wait)
           await waitForInstance(cli, session, { id: plan.instanceId, name, judge: untilResized(name) });
-        const lines = begun ? [`${name} ${wait ? 'is' : 'is being'} resized`] : planLines(plan, flags);
+        const lines = begun
+          ? [`${name} ${wait ? 'is' : 'is being'} resized`]
+          : planLines(plan, applyCommand(command, plan.hash));
         if (output === 'json' || output === 'yaml') await printValue(cli, output, plan);
         else cli.stdout.write(`${lines.map((line) => visible(line)).join('\n')}\n`);
         if (!begun && plan.obstacles.length > 0) throw new CommandExit(exitCodes.badOutcome);
@@ -70,7 +73,7 @@ function optionsOf({ cpus, memory, disk, size }: Flags): ResizeOptions {
 
 function planLines(
   { instance, host, before, after, restarts, obstacles, wouldFit, hash }: ResizePlan,
-  flags: Flags,
+  next: string,
 ): string[] {
   const changes = Object.keys({ ...before, ...after })
     .filter((of) => before[of] !== after[of])
@@ -86,15 +89,8 @@ function planLines(
     ...(changes.length === 0 ? ['  nothing changes'] : changes),
     '',
     `Plan ${hash}. Apply it with:`,
-    `  berth resize ${instance}${flagsText(flags)} --apply ${hash}`,
+    `  ${next}`,
   ];
-}
-
-/** To be repeated with --apply. */
-function flagsText({ cpus, memory, disk, size }: Flags): string {
-  return Object.entries({ cpus, memory, disk, size })
-    .map(([flag, value]) => (value === undefined ? '' : ` --${flag} ${value}`))
-    .join('');
 }
 
 /** Done when its host has done it, and it runs again or is stopped. */

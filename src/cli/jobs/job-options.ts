@@ -17,7 +17,7 @@ import {
   imageCredentialsOf,
   withImageCredentialOption,
 } from '../options/image-credential-options.ts';
-import { shellWord } from '../ways-in/ssh-options.ts';
+import { shellWord } from '../print/shell-word.ts';
 
 export interface JobOptions extends ImageCredentialOptions {
   readonly name?: string;

@@ -10,7 +10,8 @@ import { runInGuest } from './guest-command.ts';
 import { adviceWhenSuspended, needsSsh } from './guest-line.ts';
 import { rawTerminal } from './raw-terminal.ts';
 import { openSession } from '../session.ts';
-import { partsOf, runSsh, shellWord, sshOptions } from './ssh-options.ts';
+import { shellWord } from '../print/shell-word.ts';
+import { partsOf, runSsh, sshOptions } from './ssh-options.ts';
 import { writeOut } from '../print/write-out.ts';
 import { seeInstances } from '../instances/instance-advice.ts';
 

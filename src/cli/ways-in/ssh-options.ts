@@ -10,6 +10,7 @@ import { defaultUserOf } from './default-user.ts';
 import { CommandError, exitCodes, usageError } from '../exit-codes.ts';
 import { privateKeysFor } from './own-keys.ts';
 import { runningInstance } from './running-instance.ts';
+import { shellWord } from '../print/shell-word.ts';
 import { openSession } from '../session.ts';
 
 export interface SshTarget {
@@ -51,6 +52,7 @@ export async function sshOptions(
   await mkdir(dirname(knownHosts), { recursive: true, mode: 0o700 });
   const proxy = [...cli.self, ...globalWords(command), 'port-forward', '--stdio', metadata.id, port];
   const settings = {
+    // ssh runs it in a shell.
     ProxyCommand: proxy.map(shellWord).join(' ').replaceAll('%', '%%'),
     // Each incarnation of an instance is a different machine with its own host keys.
     HostKeyAlias: `${metadata.id}.${status.incarnation}`,
@@ -91,9 +93,4 @@ function globalWords(command: Command): string[] {
     const value = flags[flag];
     return typeof value === 'string' ? [`--${flag}`, value] : [];
   });
-}
-
-/** A word quoted for a shell: ssh runs its ProxyCommand in one, and the remote command in another. */
-export function shellWord(word: string): string {
-  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

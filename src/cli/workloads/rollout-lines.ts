@@ -1,26 +1,28 @@
 // The plan of an update of a workload in words: what changes, and what happens to the copies.
 
+import type { Command } from 'commander';
 import type { RolloutPlan } from '../../api/plans/rollout-plan.ts';
 import { fieldLine } from '../apply/print-plan.ts';
 import type { Cli } from '../cli.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
+import { applyCommand } from '../print/apply-command.ts';
 import { type Format, printValue } from '../print/output.ts';
 import { visible } from '../print/terminal.ts';
 import { copyLines } from './copy-lines.ts';
 
-/** `next`: the command that applies it. */
+/** `called`: the command that showed it. */
 export async function printRollout(
   cli: Cli,
   output: Format,
   { rollout }: { readonly rollout?: RolloutPlan },
-  next: string,
+  called: Command,
 ): Promise<void> {
   if (!rollout)
     throw new CommandError(exitCodes.internal, 'the server answered without a plan', {
       advice: 'it is of an older version: upgrade it first',
     });
   if (output === 'json' || output === 'yaml') return printValue(cli, output, rollout);
-  cli.stdout.write(visible(`${rolloutLines(rollout, next).join('\n')}\n`, '\n'));
+  cli.stdout.write(visible(`${rolloutLines(rollout, applyCommand(called, rollout.hash)).join('\n')}\n`, '\n'));
 }
 
 function rolloutLines(plan: RolloutPlan, next: string): string[] {
@@ -33,6 +35,6 @@ function rolloutLines(plan: RolloutPlan, next: string): string[] {
     ...copyLines(plan).map((line) => `  ${line}`),
     '',
     `Plan ${hash}. Apply it with:`,
-    `  ${next} --apply ${hash}`,
+    `  ${next}`,
   ];
 }

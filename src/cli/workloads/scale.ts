@@ -5,6 +5,7 @@ import type { ScalePlan } from '../../api/routes/workloads.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, usageError } from '../exit-codes.ts';
 import { parseInteger } from '../options/units.ts';
+import { applyCommand } from '../print/apply-command.ts';
 import { type Format, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
 import { visible } from '../print/terminal.ts';
@@ -35,18 +36,16 @@ export function scaleCommand(cli: Cli): Command {
         { NotFound: '"berth workload ls" shows the workloads' },
       );
       if (output === 'json' || output === 'yaml') return printValue(cli, output, plan);
-      cli.stdout.write(visible(`${planLines(name, plan).join('\n')}\n`, '\n'));
+      cli.stdout.write(visible(`${planLines(name, plan, applyCommand(command, plan.hash)).join('\n')}\n`, '\n'));
     });
 }
 
-function planLines(name: string, { replicas, create, remove, applied, hash }: ScalePlan): string[] {
+function planLines(name: string, { replicas, create, remove, applied, hash }: ScalePlan, next: string): string[] {
   const would = applied ? '' : 'would be ';
   return [
     `${name}: ${would}scaled to ${replicas}`,
     ...(create > 0 ? [`  ${create} ${create === 1 ? 'copy' : 'copies'} ${would}created`] : []),
     ...remove.map((instance) => `  ${instance} ${would}removed`),
-    ...(applied
-      ? []
-      : ['', `Plan ${hash}. Apply it with:`, `  berth workload scale ${name} ${replicas} --apply ${hash}`]),
+    ...(applied ? [] : ['', `Plan ${hash}. Apply it with:`, `  ${next}`]),
   ];
 }

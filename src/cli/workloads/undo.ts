@@ -39,13 +39,7 @@ export function undoCommand(cli: Cli): Command {
           InvalidRequest: `"berth workload history ${name}" shows the revisions`,
         },
       );
-      if (dryRun)
-        return printRollout(
-          cli,
-          output,
-          workload,
-          `berth workload undo ${name}${to === undefined ? '' : ` --to ${to}`}`,
-        );
+      if (dryRun) return printRollout(cli, output, workload, command);
       if (output === 'json' || output === 'yaml') return printValue(cli, output, workload);
       const { revision } = workload.status;
       cli.stdout.write(`workload ${name}: returning to an earlier template, as revision ${revision}\n`);

@@ -141,7 +141,7 @@ export function updateCommand(cli: Cli): Command {
             : replace(client, { ...replacement, ...(apply ? { apply } : {}) }),
         { NotFound: '"berth workload ls" shows the workloads' },
       );
-      if (dryRun) return printRollout(cli, output, changed, `berth workload update ${name}${wordsOf(called)}`);
+      if (dryRun) return printRollout(cli, output, changed, called);
       const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
       const seen = options.wait ? await untilAvailable(cli, session, changed, timeoutMs) : changed;
       if (output === 'json' || output === 'yaml') return printValue(cli, output, seen);
@@ -151,18 +151,6 @@ export function updateCommand(cli: Cli): Command {
 
 /** Options of `update` that change nothing. */
 const planOptions: ReadonlySet<string> = new Set(['dryRun', 'apply', 'wait', 'timeout', 'output']);
-
-/** The changes that were given, to be repeated with --apply. */
-function wordsOf(called: Command): string {
-  return called.options
-    .map((option) => {
-      const name = option.attributeName();
-      if (planOptions.has(name) || called.getOptionValueSource(name) !== 'cli') return '';
-      const value: unknown = called.getOptionValue(name);
-      return typeof value === 'string' ? ` ${option.long} ${value}` : ` ${option.long}`;
-    })
-    .join('');
-}
 
 function templateChanges({ image, size, cpus, memory }: UpdateOptions): Partial<InstanceSpec> {
   return {
