@@ -15,6 +15,7 @@ import type { Cli } from '../cli.ts';
 import { attempting, CommandError, exitCodes, usageError } from '../exit-codes.ts';
 import { refuseNeedless } from '../options/needless-options.ts';
 import { amountText, age, parseDurationMs, parseInteger } from '../options/units.ts';
+import { applyCommand } from '../print/apply-command.ts';
 import { type Colours, type Column, coloursFor, type Format, printValue, tableLines } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
 import { visible } from '../print/terminal.ts';
@@ -62,7 +63,7 @@ export function drainCommand(cli: Cli): Command {
       const options = optionsOf(flags);
       const { client } = await openSession(cli, command);
       const verb = flags.cancel ? 'cancel the drain of' : flags.status ? 'show the drain of' : 'drain';
-      const work = () => drain(cli, client, { host, flags, options });
+      const work = () => drain(cli, client, { host, flags, options, command });
       await attempting(`${verb} host "${host}"`, work, verb === 'drain' ? advice : {});
     });
 }
@@ -71,9 +72,10 @@ interface Asked {
   readonly host: string;
   readonly flags: DrainFlags;
   readonly options: DrainOptions;
+  readonly command: Command;
 }
 
-async function drain(cli: Cli, client: UserClient, { host, flags, options }: Asked): Promise<void> {
+async function drain(cli: Cli, client: UserClient, { host, flags, options, command }: Asked): Promise<void> {
   const { output, apply, cancel, status, watch } = flags;
   if (cancel) return printDrain(cli, output, await client.cancelDrain(host));
   if (apply !== undefined) {
@@ -83,7 +85,7 @@ async function drain(cli: Cli, client: UserClient, { host, flags, options }: Ask
   if (watch) return watchDrain(cli, client, host, output);
   if (status) return printDrain(cli, output, await client.showDrain(host));
   const { plan } = await client.drainHost(host, options);
-  if (plan) await printPlan(cli, output, plan, `berth host drain ${host}${flagsText(flags)} --apply ${plan.hash}`);
+  if (plan) await printPlan(cli, output, plan, applyCommand(command, plan.hash));
 }
 
 function optionsOf({ stopOthers, movesMax, deadline, atDeadline, thenOpen }: DrainFlags): DrainOptions {
@@ -98,17 +100,6 @@ function optionsOf({ stopOthers, movesMax, deadline, atDeadline, thenOpen }: Dra
   };
 }
 
-/** To be repeated with --apply. */
-function flagsText({ stopOthers, movesMax, deadline, atDeadline, thenOpen }: DrainFlags): string {
-  return [
-    stopOthers ? ' --stop-others' : '',
-    movesMax === '2' ? '' : ` --moves-max ${movesMax}`,
-    deadline === '1h' ? '' : ` --deadline ${deadline}`,
-    atDeadline === 'leave' ? '' : ` --at-deadline ${atDeadline}`,
-    thenOpen ? ' --then-open' : '',
-  ].join('');
-}
-
 export function evacuateCommand(cli: Cli): Command {
   return new Command('evacuate')
     .description('Show what giving up a host that never returns would do; with --apply the host is removed')
@@ -121,7 +112,7 @@ export function evacuateCommand(cli: Cli): Command {
         `evacuate host "${host}"`,
         async () => {
           const { plan } = await client.evacuateHost(host, apply === undefined ? {} : { apply });
-          if (plan) return printPlan(cli, output, plan, `berth host evacuate ${host} --apply ${plan.hash}`);
+          if (plan) return printPlan(cli, output, plan, applyCommand(command, plan.hash));
           cli.stdout.write(`${host} removed\n`);
         },
         advice,

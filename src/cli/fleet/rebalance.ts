@@ -6,6 +6,7 @@ import type { PlannedGuest } from '../../api/plans/host-plan.ts';
 import type { Cli } from '../cli.ts';
 import { attempting } from '../exit-codes.ts';
 import { parseDurationMs, parseInteger } from '../options/units.ts';
+import { applyCommand } from '../print/apply-command.ts';
 import { type Column, coloursFor, type Format, printValue, tableLines } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
 import { visible } from '../print/terminal.ts';
@@ -39,7 +40,8 @@ export function rebalanceCommand(cli: Cli): Command {
       await attempting('rebalance', async () => {
         const { plan, drains } = await client.rebalance(apply === undefined ? options : { ...options, apply });
         if (output === 'json' || output === 'yaml') return printValue(cli, output, plan ?? drains);
-        if (plan) return void cli.stdout.write(`${planLines(cli, plan, flags).join('\n')}\n`);
+        if (plan)
+          return void cli.stdout.write(`${planLines(cli, plan, applyCommand(command, plan.hash)).join('\n')}\n`);
         for (const { host } of drains ?? [])
           cli.stdout.write(`${host} is being emptied: berth host drain ${host} --watch\n`);
       });
@@ -58,7 +60,7 @@ function optionsOf({ pool, budget, threshold, movesMax, coolDown }: Flags): Reba
 
 type Row = PlannedGuest & { readonly from: string };
 
-function planLines(cli: Cli, { hosts, needMigration, inUse, moves, hash }: RebalancePlan, flags: Flags): string[] {
+function planLines(cli: Cli, { hosts, needMigration, inUse, moves, hash }: RebalancePlan, next: string): string[] {
   const colours = coloursFor(cli.stdout, cli.environment);
   const rowsOf = (from: typeof hosts): Row[] =>
     from.flatMap(({ host, guests }) => guests.map((guest) => ({ ...guest, from: host })));
@@ -71,7 +73,7 @@ function planLines(cli: Cli, { hosts, needMigration, inUse, moves, hash }: Rebal
     ...later,
     '',
     `Plan ${hash}. Each host is closed while it is emptied, and then opened. Apply it with:`,
-    visible(`  berth rebalance${flagsText(flags)} --apply ${hash}`),
+    visible(`  ${next}`),
   ];
 
   function migrationLines(rows: readonly Row[]): string[] {
@@ -89,14 +91,3 @@ const columns: readonly Column<Row>[] = [
   { header: 'FROM', value: ({ from }) => from },
   ...others,
 ];
-
-/** To be repeated with --apply. */
-function flagsText({ pool, budget, threshold, movesMax, coolDown }: Flags): string {
-  return [
-    pool === undefined ? '' : ` --pool ${pool}`,
-    budget === '20' ? '' : ` --budget ${budget}`,
-    threshold === '50' ? '' : ` --threshold ${threshold}`,
-    movesMax === '4' ? '' : ` --moves-max ${movesMax}`,
-    coolDown === '1h' ? '' : ` --cool-down ${coolDown}`,
-  ].join('');
-}

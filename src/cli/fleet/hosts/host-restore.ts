@@ -13,6 +13,7 @@ import type { Cli } from '../../cli.ts';
 import { attempting, CommandError, exitCodes, usageError } from '../../exit-codes.ts';
 import { untilMoved } from '../../instances/migrate.ts';
 import { waitForInstance } from '../../instances/wait.ts';
+import { applyCommand } from '../../print/apply-command.ts';
 import { type Column, coloursFor, type Format, printValue, tableLines } from '../../print/output.ts';
 import { outputOption } from '../../print/output-option.ts';
 import { visible } from '../../print/terminal.ts';
@@ -45,7 +46,7 @@ export function restoreCommand(cli: Cli): Command {
     .action(async (host: string, flags: Flags, command: Command) => {
       if (flags.apply !== undefined && flags.yes) throw usageError('give only one of --apply and --yes');
       const session = await openSession(cli, command);
-      await attempting(`restore host "${host}"`, () => restore(cli, session, { host, flags }), {
+      await attempting(`restore host "${host}"`, () => restore(cli, session, { host, flags, command }), {
         NotFound: 'only a host that was drained can be restored: berth host drain HOST',
       });
     });
@@ -54,13 +55,19 @@ export function restoreCommand(cli: Cli): Command {
 async function restore(
   cli: Cli,
   session: Session,
-  { host, flags: { apply, yes, output } }: { readonly host: string; readonly flags: Flags },
+  {
+    host,
+    flags: { apply, yes, output },
+    command,
+  }: { readonly host: string; readonly flags: Flags; readonly command: Command },
 ): Promise<void> {
   const returns = await returnsTo(session.client, host);
   const hash = fingerprint(JSON.stringify(returns.map(({ id, action, hash: its }) => [id, action, its])));
   if (apply === undefined && !yes) {
     if (output === 'json' || output === 'yaml') return printValue(cli, output, { host, hash, instances: returns });
-    return void cli.stdout.write(`${planLines(cli, { host, hash, returns }).join('\n')}\n`);
+    return void cli.stdout.write(
+      `${planLines(cli, { host, hash, returns, next: applyCommand(command, hash) }).join('\n')}\n`,
+    );
   }
   if (apply !== undefined && apply !== hash)
     throw new ApiError('Conflict', `the plan has changed; look at it again: berth host restore ${host}`);
@@ -117,7 +124,12 @@ async function returnOf(client: UserClient, guest: PlannedGuest, host: string): 
 
 function planLines(
   cli: Cli,
-  { host, hash, returns }: { readonly host: string; readonly hash: string; readonly returns: readonly Return[] },
+  {
+    host,
+    hash,
+    returns,
+    next,
+  }: { readonly host: string; readonly hash: string; readonly returns: readonly Return[]; readonly next: string },
 ): string[] {
   if (returns.length === 0) return [`Nothing returns to host ${host}: what the drain has moved is back, or gone.`];
   const movable = returns.some(({ action }) => action !== 'stays');
@@ -126,7 +138,7 @@ function planLines(
     '',
     ...tableLines(columns, returns, { colours: coloursFor(cli.stdout, cli.environment) }),
     '',
-    ...(movable ? [`Plan ${hash}. Apply it with:`, visible(`  berth host restore ${host} --apply ${hash}`)] : []),
+    ...(movable ? [`Plan ${hash}. Apply it with:`, visible(`  ${next}`)] : []),
   ];
 }
 
