@@ -204,10 +204,13 @@ describe('berth logout', () => {
     expect(await kept(file)).toMatchObject({ contexts: { prod: { token: 't' } } });
   });
 
-  it('revokes no token that is not of a login', async () => {
+  it('keeps a token that is not of a login', async () => {
     const { tokenName: _login, ...plain } = context;
-    const run = await berth(['logout'], await home({ current: 'prod', contexts: { prod: plain } }));
-    expect(run).toMatchObject({ exitCode: 0, requests: [], stderr: expect.stringContaining('stays valid') });
+    const file = await home({ current: 'prod', contexts: { prod: plain } });
+    const run = await berth(['logout'], file);
+    expect(run).toMatchObject({ exitCode: 2, requests: [], stderr: expect.stringContaining('is kept') });
+    expect(run.stderr).toContain('"berth context rm prod" removes the context');
+    expect(await kept(file)).toMatchObject({ contexts: { prod: plain } });
   });
 
   it.each([

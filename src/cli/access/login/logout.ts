@@ -1,4 +1,4 @@
-// `berth logout`: revokes the token of a login, and removes it from its context.
+// `berth logout`: revokes the token of a login, and removes it from its context. It never touches a token that no login gave.
 
 import { Command } from 'commander';
 import { ApiError } from '../../../api/errors.ts';
@@ -18,15 +18,21 @@ export function logoutCommand(cli: Cli): Command {
       if (name === undefined || context === undefined)
         throw usageError('there is no context to log out of', '"berth context ls" shows the contexts');
       const { token, tokenName, ...rest } = context;
-      if (token === undefined) throw usageError(`context "${name}" has no token`);
-      const revoked = tokenName !== undefined && (await revoke(cli, command, { name, tokenName }));
+      if (token === undefined)
+        throw usageError(`context "${name}" is not logged in: it has no token`, '"berth login" logs in');
+      if (tokenName === undefined)
+        throw usageError(
+          `context "${name}" is not logged in: its token is not of a login, and is kept`,
+          `"berth token revoke NAME" revokes a token, and "berth context rm ${name}" removes the context`,
+        );
+      const revoked = await revoke(cli, command, { name, tokenName });
       await writeContexts(path, {
         ...(current === undefined ? {} : { current }),
         contexts: { ...contexts, [name]: rest },
       });
       cli.stdout.write(`logged out of ${context.url}${revoked ? '' : '; the token was removed here only'}\n`);
-      if (tokenName === undefined)
-        cli.stderr.write('berth: the token is not of a login, and stays valid; "berth token revoke" ends it\n');
+      if (cli.environment['BERTH_TOKEN'])
+        cli.stderr.write('berth: BERTH_TOKEN is set: its token was not revoked, and is still used\n');
     });
 }
 
