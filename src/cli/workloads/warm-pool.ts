@@ -10,6 +10,7 @@ import { forEachName, joined } from '../instances/rm.ts';
 import { type SpecOptions, specOf, withSpecOptions } from '../instances/run.ts';
 import { type Judge, waitForResource } from '../instances/wait.ts';
 import { kindViews } from '../kinds.ts';
+import { parseClassAmount } from '../options/class-amounts.ts';
 import { collect, parseDurationMs, parseInteger, parseLabels } from '../options/units.ts';
 import { listAll } from '../print/follow.ts';
 import { type Format, printList, printNames, printValue } from '../print/output.ts';
@@ -57,7 +58,7 @@ function createCommand(cli: Cli): Command {
     .option('--time-zone <zone>', 'of --window: UTC, Europe/Berlin')
     .option(
       '--budget <class=amount>',
-      'most that waiting guests may use together: VCPU=8; may be repeated',
+      'most that waiting guests may use together: cpus=8, memory=16GiB; may be repeated',
       collect,
       [],
     )
@@ -77,7 +78,7 @@ function createCommand(cli: Cli): Command {
         ...(suspended ? { state: 'suspended' } : {}),
         ...(options.forJobs ? { forJobs: true } : {}),
         ...(schedule === undefined ? {} : { schedule }),
-        ...(options.budget.length === 0 ? {} : { budget: Object.fromEntries(options.budget.map(amountOf)) }),
+        ...(options.budget.length === 0 ? {} : { budget: Object.fromEntries(options.budget.map(budgetOf)) }),
         ...(maxAge === undefined ? {} : { maxAgeMs: parseDurationMs('--max-age', maxAge) }),
       };
       const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
@@ -122,12 +123,12 @@ function windowOf(text: string): WarmSchedule['windows'][number] {
   return { size: parseInteger('--window', size, { min: 0, max: warmGuestsMax }), from, to };
 }
 
-/** `VCPU=8`. */
-function amountOf(text: string): [string, number] {
-  const [, resourceClass, amount] = /^([A-Z][A-Z0-9_]*)=(\d+)$/.exec(text) ?? [];
-  if (resourceClass === undefined || amount === undefined)
-    throw usageError(`--budget cannot be "${text}"`, 'write a resource class and its amount: VCPU=8');
-  return [resourceClass, parseInteger('--budget', amount, { min: 0, max: Number.MAX_SAFE_INTEGER })];
+/** `cpus=8`, `VCPU=8`. */
+function budgetOf(pair: string): [string, number] {
+  const { resourceClass, amount } = parseClassAmount('--budget', pair);
+  if (amount === undefined)
+    throw usageError(`--budget ${pair} lacks an amount`, 'write the most that waiting guests may use: cpus=8');
+  return [resourceClass, amount];
 }
 
 function filled(name: string): Judge<'warmPool', { readonly metadata: { readonly name: string } }> {

@@ -250,7 +250,7 @@ describe('a warm pool', () => {
     const scene = new Scene().create({ size: 5, budget: { VCPU: 3 } });
     expect([scene.guests.length, scene.status?.conditions[0]?.message]).toEqual([
       3,
-      '3 of 3 guests are ready; its budget has no room for 5',
+      '3 of 3 guests are ready; the budget has no room for 5: spec.budget.VCPU is 3, and a guest asks for 1',
     ]);
     // Without room for one more, one guest goes before its replacement comes.
     scene.replace({ size: 5, budget: { VCPU: 3 }, template: { ...template, labels: { app: 'new' } } }).settle();
@@ -308,6 +308,7 @@ describe('a warm pool', () => {
       { template: { ...template, spec: { ...template.spec, ttlMs: 5_000 } } },
       'spec.template.spec.ttlMs',
     ],
+    ['a budget of an unknown class', { budget: { CPU: 8 } }, 'spec.budget.CPU'],
     ['an unknown time zone', { schedule: schedule('Mars/Olympus', '0 8 * * *') }, 'spec.schedule.timeZone'],
     ['no time', { schedule: schedule('UTC', '0 8 * *') }, 'spec.schedule.windows[0].from'],
     ['a day that never comes', { schedule: schedule('UTC', '0 8 30 2 *') }, 'spec.schedule.windows[0].from'],

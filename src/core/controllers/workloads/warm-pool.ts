@@ -20,7 +20,7 @@ import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
 import type { AnyRecord } from '../../state/records.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 import { instancesOf, uncommittedRemovals } from '../../state/views/workload-copies.ts';
-import { fittingIn } from '../../warm-pools/budget.ts';
+import { type Fitting, fittingIn } from '../../warm-pools/budget.ts';
 import { guestsOf, type WarmGuest } from '../../warm-pools/guests.ts';
 import { type WarmPass, warmPassOf } from '../../warm-pools/pass.ts';
 import { scheduledSize, untilNextMinuteMs } from '../../warm-pools/schedule.ts';
@@ -68,8 +68,8 @@ function keep(snapshot: Snapshot, entry: Entry<WarmPool>, ctx: Context): Plan {
     spec: spec.template.spec,
   });
   const fits = fittingIn(spec.budget, asked.assigned);
-  const wanted = Math.min(size, fits);
-  const pass = warmPassOf({ guests, wanted, maySurge: fits > wanted });
+  const wanted = Math.min(size, fits.guests);
+  const pass = warmPassOf({ guests, wanted, maySurge: fits.guests > wanted });
   const failures = failuresAfter(status.failures, guests, pass, ctx.nowMs);
   const waitMs = failures === undefined ? 0 : failures.atMs + delayOf(failures.count) - ctx.nowMs;
   const made = waitMs > 0 ? { changes: [], refusal: undefined } : created(snapshot, value, pass.create, ctx);
@@ -85,7 +85,7 @@ function keep(snapshot: Snapshot, entry: Entry<WarmPool>, ctx: Context): Plan {
     ...(failures === undefined ? {} : { failures }),
     conditions: withConditions(
       status.conditions,
-      [conditionNow(pass, { wanted, size, refusal, waits: waitMs > 0 && pass.create > 0 })],
+      [conditionNow(pass, { wanted, size, fits, refusal, waits: waitMs > 0 && pass.create > 0 })],
       ctx.nowMs,
     ),
   };
@@ -167,13 +167,14 @@ function untilTooOld({ entry, stale }: WarmGuest, maxAgeMs: number | undefined, 
 interface Now {
   readonly wanted: number;
   readonly size: number;
+  readonly fits: Fitting;
   readonly refusal: ApiError | undefined;
   readonly waits: boolean;
 }
 
-function conditionNow({ ready }: WarmPass, { wanted, size, refusal, waits }: Now): NewCondition {
+function conditionNow({ ready }: WarmPass, { wanted, size, fits, refusal, waits }: Now): NewCondition {
   const type = 'Ready';
-  const limited = wanted < size ? `; its budget has no room for ${size}` : '';
+  const limited = wanted < size ? `; the budget has no room for ${size}: ${fits.limit}` : '';
   if (refusal)
     return { type, status: 'False', reason: refusal.code, message: `a guest is refused: ${refusal.message}` };
   const message = `${ready} of ${wanted} guests are ready${limited}`;

@@ -1,6 +1,7 @@
 // What users do with warm pools: create, replace, delete. controllers/workloads/warm-pool.ts creates and removes the guests; claim.ts gives them away.
 
 import { ApiError } from '../../../api/errors.ts';
+import { instancesClass } from '../../../api/resource-class.ts';
 import { type WarmPool, type WarmPoolSpec, warmPoolLabel } from '../../../api/resources/warm-pool.ts';
 import { equalJson } from '../../../base/equal-json.ts';
 import { withConditions } from '../../state/conditions.ts';
@@ -16,6 +17,7 @@ import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreat
 import { alreadyDone, type Decision } from '../decision.ts';
 import { assertNotDeleting, isDeleting, requestDeletion } from '../deletion.ts';
 import { createInstance } from '../instance.ts';
+import { assertKnownClasses } from '../known-classes.ts';
 import { type DeleteInput, existing, replacedMetadata, type ReplaceInput } from '../replace.ts';
 import { assertInstanceTemplate, freeCopyName } from '../workloads/workload-template.ts';
 
@@ -115,7 +117,7 @@ export function warmInput(snapshot: Snapshot, { metadata, spec }: WarmPool, ctx:
 }
 
 function assertWarmPool(snapshot: Snapshot, input: WarmPoolInput, ctx: Context): void {
-  const { template, schedule } = input.spec;
+  const { template, schedule, budget } = input.spec;
   const refuse = (field: string, message: string): never => {
     throw new ApiError('InvalidRequest', `spec.template.spec.${field}: ${message}`, {
       field: `spec.template.spec.${field}`,
@@ -123,6 +125,7 @@ function assertWarmPool(snapshot: Snapshot, input: WarmPoolInput, ctx: Context):
   };
   const { spec } = template;
   assertSchedule(schedule);
+  assertKnownClasses(budget ?? {}, 'spec.budget', [instancesClass]);
   if (spec.powerState !== 'running') refuse('powerState', 'guests of a warm pool run; spec.state may be suspended');
   if (spec.gang !== undefined) refuse('gang', 'guests of a warm pool are no gang');
   if (spec.run !== undefined) refuse('run', 'a program that runs once is a job; a job may name a warm pool');
