@@ -76,7 +76,7 @@ it('moves back what it has moved away', async () => {
   await berth('host', 'drain', home, '--apply', hash, '--watch');
   expect(await hostNow()).not.toBe(home);
   await berth('host', 'drain', home, '--cancel');
-  expect(await berth('host', 'restore', home, '--yes')).toBe(`db is back on ${home}\n`);
+  expect(await berth('host', 'restore', home, '--yes', '--watch')).toContain(`${home}: Restored, 1 of 1 done`);
   expect(await hostNow()).toBe(home);
   expect(await berth('host', 'restore', home)).toContain(`Nothing returns to host ${home}`);
   await berth('rm', 'db');

@@ -12,6 +12,7 @@ import { errorSchema } from './error-schema.ts';
 import { Explanation, ReasonExplanation } from './explanation.ts';
 import { ChangeEffect, Effects } from './plans/effects.ts';
 import { DrainAnswer, DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival } from './plans/host-plan.ts';
+import { HostRestore, HostRestorePlan, RestoreAnswer, RestoreOptions } from './plans/host-restore.ts';
 import { RebalanceAnswer, RebalanceOptions, RebalancePlan } from './plans/rebalance.ts';
 import { isUsedKind } from './plans/used-kinds.ts';
 import { QueueList } from './queue.ts';
@@ -56,6 +57,7 @@ const named: Readonly<Record<string, TSchema>> = {
   ...{ Explanation, ReasonExplanation, Ticket, TicketRequest, VerifyRequest, VerifyReport, Finding, QueueList },
   ...{ AskSpec, Candidates, CandidateQuestion, Capacity, CapacityQuestion, UsagePage, HostProviders, ProjectUsage },
   ...{ ChangeEffect, Effects, LedgerProvider },
+  ...{ HostRestore, HostRestorePlan, RestoreAnswer, RestoreOptions },
   ...{ RebalanceAnswer, RebalanceOptions, RebalancePlan },
   ...{ DrainAnswer, DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival },
   ...{ NewInstanceBatch, InstanceBatch, ReceivedImage, StartAgain },

@@ -16,6 +16,7 @@ import type { DrainAnswer, DrainOptions, HostDrain } from '../plans/host-plan.ts
 import type { MigrateOptions, MigrationPlan } from '../plans/migration-plan.ts';
 import type { ResizeOptions, ResizePlan } from '../plans/resize-plan.ts';
 import type { Migration } from '../resources/migration.ts';
+import type { HostRestore, RestoreAnswer, RestoreOptions } from '../plans/host-restore.ts';
 import type { RebalanceAnswer, RebalanceOptions } from '../plans/rebalance.ts';
 import type { QueueList } from '../queue.ts';
 import type { DeadLetter } from '../dead-letter.ts';
@@ -495,6 +496,18 @@ function fleetCalls(json: Json) {
     showDrain: (host: string): Promise<HostDrain> => json(`${pathOf('host', host)}/drain`),
 
     cancelDrain: (host: string): Promise<HostDrain> => json(`${pathOf('host', host)}/drain`, { method: 'DELETE' }),
+
+    /** What would return to the host after drains; with `apply` it returns, refused when the plan is another by now. */
+    restoreHost: (
+      host: string,
+      request: Partial<RestoreOptions> & { readonly apply?: string } = {},
+    ): Promise<RestoreAnswer> =>
+      json(`${pathOf('host', host)}/restore`, { method: 'POST', body: request, repeatable: true }),
+
+    showRestore: (host: string): Promise<HostRestore> => json(`${pathOf('host', host)}/restore`),
+
+    cancelRestore: (host: string): Promise<HostRestore> =>
+      json(`${pathOf('host', host)}/restore`, { method: 'DELETE' }),
 
     /** How fewer hosts could be used; with `apply` the drains that do it, refused when the plan is another by now. */
     rebalance: (request: Partial<RebalanceOptions> & { readonly apply?: string } = {}): Promise<RebalanceAnswer> =>

@@ -51,6 +51,7 @@ export const PlannedGuest = Type.Object(
     action: Type.Enum([...guestActions]),
     target: Type.Optional(Type.String({ description: 'the host that would take it now' })),
     targetId: Type.Optional(Type.String()),
+    from: Type.Optional(Type.String({ description: 'in a restore: the host where it is now' })),
     reasons: Type.Array(PlanReason),
     /** What it holds on the host. */
     amounts: Amounts,

@@ -362,6 +362,12 @@ export const InstanceStatus = Type.Object(
       ),
     ),
     migration: Type.Optional(Migration),
+    drainedFrom: Type.Optional(
+      Type.Object(
+        { host: Name, hostId: Type.String() },
+        { ...closed, description: 'a drain has moved it away from this host, and no other move followed' },
+      ),
+    ),
     resize: Type.Optional(
       Type.Object(
         {

@@ -107,6 +107,7 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   findCandidates: { project: 'web', spec: { cpus: 2, memoryMiB: 4096 }, limit: 5 },
   rebalance: { budget: 20, thresholdPercent: 50, movesMax: 4, coolDownMs: 3_600_000 },
   drainHost: { stopOthers: false, movesMax: 2, deadlineMs: 3_600_000, atDeadline: 'leave' },
+  restoreHost: { movesMax: 2, deadlineMs: 3_600_000 },
   evacuateHost: {},
   resizeInstance: { cpus: 4, memoryMiB: 8192 },
   migrateInstance: { to: 'rack2-7' },

@@ -2,6 +2,7 @@
 
 import { Type } from 'typebox';
 import { DrainAnswer, DrainOptions, HostDrain } from '../plans/host-plan.ts';
+import { HostRestore, RestoreAnswer, RestoreOptions } from '../plans/host-restore.ts';
 import { RebalanceAnswer, RebalanceOptions } from '../plans/rebalance.ts';
 import { json, needs, route } from './route.ts';
 
@@ -12,6 +13,8 @@ const apply = Type.Optional(
 );
 
 export const DrainRequest = Type.Object({ ...DrainOptions.properties, apply }, closed);
+
+export const RestoreRequest = Type.Object({ ...RestoreOptions.properties, apply }, closed);
 
 export const RebalanceRequest = Type.Object({ ...RebalanceOptions.properties, apply }, closed);
 
@@ -49,6 +52,41 @@ export const hostPlanRoutes = {
     summary: 'End the drain of a host and open the host again; what has left does not return',
     query: {},
     answers: { 200: json(HostDrain) },
+    errors: ['NotFound'],
+  }),
+  restore: route({
+    id: 'restoreHost',
+    tag,
+    method: 'POST',
+    path: '/v1/hosts/:host/restore',
+    access: needs('host', 'drain'),
+    audit: 'applied',
+    summary: 'Plan to move back what drains have moved away from a host, or apply the plan',
+    query: {},
+    body: RestoreRequest,
+    answers: { 200: json(RestoreAnswer) },
+    errors: ['NotFound', 'Conflict'],
+  }),
+  showRestore: route({
+    id: 'showRestore',
+    tag,
+    method: 'GET',
+    path: '/v1/hosts/:host/restore',
+    access: needs('host', 'read'),
+    summary: 'How far the restore of a host is',
+    query: {},
+    answers: { 200: json(HostRestore) },
+    errors: ['NotFound'],
+  }),
+  cancelRestore: route({
+    id: 'cancelRestore',
+    tag,
+    method: 'DELETE',
+    path: '/v1/hosts/:host/restore',
+    access: needs('host', 'drain'),
+    summary: 'End the restore of a host; what has returned stays',
+    query: {},
+    answers: { 200: json(HostRestore) },
     errors: ['NotFound'],
   }),
   rebalance: route({

@@ -182,7 +182,7 @@ export const planColumns: readonly Column<PlannedGuest>[] = [
   { header: 'WHY', value: ({ reasons }) => reasons.map(({ message }) => message).join('; ') },
 ];
 
-const drainColumns: readonly Column<PlannedGuest>[] = [
+export const drainColumns: readonly Column<PlannedGuest>[] = [
   ...planColumns.slice(0, 2),
   { header: 'STATE', value: ({ progress }) => progress ?? '' },
   { header: 'WHY', value: ({ message, reasons }) => message ?? reasons.map((each) => each.message).join('; ') },
@@ -197,7 +197,7 @@ async function printDrain(cli: Cli, output: Format, drained: HostDrain): Promise
   );
 }
 
-function doneText(guests: readonly PlannedGuest[]): string {
+export function doneText(guests: readonly PlannedGuest[]): string {
   const done = guests.filter(({ progress }) => progress === 'done').length;
   return `${done} of ${guests.length} done`;
 }

@@ -102,10 +102,18 @@ const noVolumes: NonNullable<Request['unplacedVolumes']> = [];
 
 /** Removes what the previous guest left in the status; nothing for a new instance. */
 function withoutFormerLife(status: InstanceStatus): InstanceStatus {
-  const { guest, report, startAgain, readyAtMs, runningAtMs, failedAtMs, nomination, diskIncarnation } = status;
+  const { guest, report, startAgain, readyAtMs, runningAtMs, failedAtMs, nomination, diskIncarnation, drainedFrom } =
+    status;
   if (
-    (diskIncarnation ?? guest ?? report ?? startAgain ?? readyAtMs ?? runningAtMs ?? failedAtMs ?? nomination) ===
-    undefined
+    (drainedFrom ??
+      diskIncarnation ??
+      guest ??
+      report ??
+      startAgain ??
+      readyAtMs ??
+      runningAtMs ??
+      failedAtMs ??
+      nomination) === undefined
   )
     return status;
   const {
@@ -117,6 +125,7 @@ function withoutFormerLife(status: InstanceStatus): InstanceStatus {
     failedAtMs: _failed,
     nomination: _nomination,
     diskIncarnation: _disk,
+    drainedFrom: _origin,
     ...kept
   } = status;
   return kept;

@@ -16,6 +16,7 @@ import { overdue } from './overdue.ts';
 import { placement } from './placement.ts';
 import { powerOn } from './power-on.ts';
 import { restart } from './restart.ts';
+import { restore } from './hosts/restore.ts';
 import { spare } from './tasks/spare.ts';
 import { task } from './tasks/task.ts';
 import { token } from './token.ts';
@@ -43,6 +44,7 @@ export const controllers: readonly Controller[] = [
   garbage,
   expiry,
   drain,
+  restore,
   migration,
   overdue,
   inventory,

@@ -57,7 +57,7 @@ export function commitOwnership(snapshot: Snapshot, entry: Entry<Instance>, migr
   return {
     changes: [
       instanceStatusChange(entry, {
-        ...withoutReports(status),
+        ...withoutReports(withoutOrigin(status, to)),
         phase: on ? 'Scheduled' : 'Stopped',
         ...{ host: to, incarnation },
         diskIncarnation: status.diskIncarnation ?? status.incarnation,
@@ -115,6 +115,12 @@ function withoutReports(status: InstanceStatus): InstanceStatus {
   return kept;
 }
 
+/** It is where a restore would return it to. */
+function withoutOrigin(status: InstanceStatus, host: string | undefined): InstanceStatus {
+  const { drainedFrom, ...kept } = status;
+  return drainedFrom?.host === host ? kept : status;
+}
+
 /** The source has nothing left of it. */
 export function finish(entry: Entry<Instance>, migration: Migration, ctx: Context): Plan {
   const { seen: _seen, report: _report, ...kept } = migration;
@@ -134,9 +140,10 @@ export function abort(
   const { seen: _seen, report: _report, ...kept } = migration;
   const reason = step === 'Failed' ? 'MigrationFailed' : 'MigrationCancelled';
   const text = `${message}; it stays on ${migration.from}`;
+  const status = withoutOrigin(entry.value.status, entry.value.status.host);
   return {
     changes: [
-      withMigration(entry, { ...kept, step, message, endedAtMs: ctx.nowMs }),
+      instanceStatusChange(entry, { ...status, migration: { ...kept, step, message, endedAtMs: ctx.nowMs } }),
       eventChange(
         entry.value,
         { type: step === 'Failed' ? 'Warning' : 'Normal', reason, message: text, host: migration.to },

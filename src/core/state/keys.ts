@@ -40,6 +40,7 @@ const folders = {
   warmPool: 'warm-pools',
   jobTemplate: 'job-templates',
   hostPlan: 'host-plans',
+  hostRestore: 'host-restores',
   webhook: 'webhooks',
   inventory: 'inventories',
   webhookProgress: 'webhook-progress',
@@ -126,6 +127,7 @@ export const keys = {
   warmPool: (project: string, name: string): string => `warm-pools/${project}/${name}`,
   spare: (project: string, name: string): string => `spares/${project}/${name}`,
   hostPlan: (host: string): string => `host-plans/${host}`,
+  hostRestore: (host: string): string => `host-restores/${host}`,
   webhook: (project: string, name: string): string => `webhooks/${project}/${name}`,
   webhookProgress: (project: string, name: string): string => `webhook-progress/${project}/${name}`,
   busProgress: (name: string): string => `bus-progress/${name}`,
@@ -206,6 +208,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.spare(record.metadata.project, record.metadata.name);
     case 'hostPlan':
       return keys.hostPlan(record.host);
+    case 'hostRestore':
+      return keys.hostRestore(record.host);
     case 'webhook':
       return keys.webhook(record.metadata.project, record.metadata.name);
     case 'webhookProgress':

@@ -4,6 +4,7 @@
 import type { CloudEvent } from '../../api/news/cloud-event.ts';
 import type { WorkloadTemplate } from '../../api/resources/workload.ts';
 import type { HostDrain } from '../../api/plans/host-plan.ts';
+import type { HostRestore } from '../../api/plans/host-restore.ts';
 import type { WebhookDelivery } from '../../api/news/webhook-delivery.ts';
 import type { ResourceByKind } from '../../api/resources/index.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
@@ -387,9 +388,15 @@ export interface HostPlanRecord extends HostDrain {
   readonly kind: 'hostPlan';
 }
 
+/** The last restore of a host. There is one per host. */
+export interface HostRestoreRecord extends HostRestore {
+  readonly kind: 'hostRestore';
+}
+
 interface InternalByKind {
   workloadRevision: WorkloadRevision;
   hostPlan: HostPlanRecord;
+  hostRestore: HostRestoreRecord;
   busProgress: BusProgress;
   webhookProgress: WebhookProgress;
   secretValues: SecretValues;

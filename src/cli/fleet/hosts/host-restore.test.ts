@@ -1,75 +1,40 @@
-// Which instances return to a host, in which way, and what the command says when some do not.
+// What the command says of the plan of a restore and of its progress, and what it asks the server.
 
 import { describe, expect, it } from 'vitest';
-import { type Handler, runBerth, testHost, testInstance } from '../../testing.ts';
+import { type Handler, runBerth } from '../../testing.ts';
 
 const guest = (name: string, change: object = {}) => ({
   ...{ kind: 'instance', id: `inst_${name}`, project: 'default', name, generation: 1, incarnation: 1 },
-  ...{ action: 'move', reasons: [], amounts: {}, progress: 'done', ...change },
+  ...{ action: 'move', target: 'h1', from: 'h2', reasons: [], amounts: {}, ...change },
 });
 
-const live = { reasons: [{ code: 'Live', message: 'it keeps running' }] };
 const guests = [
-  guest('db', live),
-  guest('ci'),
-  guest('full'),
-  guest('back'),
-  guest('gone'),
-  guest('copy', { action: 'replace' }),
-  guest('stuck', { progress: 'failed' }),
+  guest('db', { reasons: [{ code: 'Live', message: 'it keeps running' }] }),
+  guest('ci', { reasons: [{ code: 'Cold', message: 'it is stopped' }] }),
+  guest('full', { action: 'stays', reasons: [{ code: 'NoHost', message: 'host h1 does not take it' }] }),
 ];
+const options = { movesMax: 2, deadlineMs: 3_600_000 };
+const base = { host: 'h1', hostId: 'host_1', hash: 'abcdefgh', options, guests };
 
-interface Fleet {
-  readonly phase?: string;
-  readonly host?: object;
-  /** The live move has this in its way. */
-  readonly obstacles?: readonly object[];
-}
+const clock = {
+  nowMs: () => 0,
+  monotonicMs: () => 0,
+  setTimer: (_delayMs: number, fire: () => void) => {
+    queueMicrotask(fire);
+    return { cancel() {} };
+  },
+};
 
-function fleet({ phase = 'Cancelled', host = testHost('h1'), obstacles = [] }: Fleet = {}): Handler {
-  const moved = new Set<string>(['back']);
-  return ({ method, path, body }) => {
-    if (path === '/v1/hosts/h1/drain') return { json: { verb: 'drain', host: 'h1', phase, guests } };
-    if (path === '/v1/hosts/h1') return { json: host };
-    const [, name = '', more] = /^\/v1\/instances\/(\w+)(\/migration)?$/.exec(path) ?? [];
-    if (name === 'gone') return { status: 404, json: { error: { code: 'NotFound', message: 'there is none' } } };
-    const asked = (body ?? {}) as { apply?: string; live?: boolean };
-    const migration = {
-      id: 'mig_1',
-      step: 'Done',
-      from: 'h2',
-      to: 'h1',
-      fromIncarnation: 1,
-      incarnation: 2,
-      startedAtMs: 0,
-    };
-    if (more !== undefined && method === 'POST' && asked.apply !== undefined) {
-      moved.add(name);
-      return { json: { migration } };
-    }
-    const cold = {
-      instance: name,
-      instanceId: `inst_${name}`,
-      project: 'default',
-      from: 'h2',
-      to: 'h1',
-      options: {},
-      copies: [],
-    };
-    if (more !== undefined) {
-      const full = [{ code: 'NoHost', message: 'host h1 does not take it: InsufficientCpu' }];
-      const inTheWay = name === 'full' ? full : asked.live ? obstacles : [];
-      const kind = asked.live ? 'live' : 'cold';
-      return { json: { plan: { ...cold, kind, hash: `${name}-${kind}`, obstacles: inTheWay } } };
-    }
-    const instance = testInstance(name);
-    const at = moved.has(name) ? { host: 'h1', migration } : { host: 'h2' };
-    const found = {
-      ...instance,
-      metadata: { ...instance.metadata, id: `inst_${name}` },
-      status: { phase: 'Running', conditions: [], ...at },
-    };
-    return path === '/v1/instances' ? { json: { items: [found], revision: 1 } } : { json: found };
+/** The restore ends at the second look. */
+function fleet(phase = 'Restored', planned: readonly object[] = guests): Handler {
+  let looks = 0;
+  return ({ method, body }) => {
+    const restore = { ...base, startedAtMs: 0, deadlineAtMs: 1 };
+    if (method === 'POST' && (body as { apply?: string }).apply === undefined)
+      return { json: { plan: { ...base, madeAtMs: 0, guests: planned } } };
+    if (method === 'POST') return { json: { restore: { ...restore, phase: 'Restoring' } } };
+    looks += 1;
+    return { json: { ...restore, phase: method === 'DELETE' ? 'Cancelled' : looks > 1 ? phase : 'Restoring' } };
   };
 }
 
@@ -78,30 +43,44 @@ describe('berth host restore', () => {
     const { stdout } = await runBerth(['host', 'restore', 'h1'], { handler: fleet() });
     const lines = stdout.split('\n').map((line) => line.trim().split(/ {2,}/));
     expect(lines.slice(2, 6)).toEqual([
-      ['NAME', 'FROM', 'ACTION', 'WHY'],
-      ['db', 'h2', 'moves live', '-'],
-      ['ci', 'h2', 'moves cold', '-'],
-      ['full', 'h2', 'stays', 'host h1 does not take it: InsufficientCpu'],
+      ['NAME', 'ACTION', 'FROM', 'WHY'],
+      ['db', 'moved live', 'h2', 'it keeps running'],
+      ['ci', 'moved cold', 'h2', 'it is stopped'],
+      ['full', 'cannot move', 'h2', 'host h1 does not take it'],
     ]);
-    expect(stdout).toMatch(/Apply it with:\n {2}berth host restore h1 --apply [0-9a-f]{16}\n/);
+    expect(stdout).toContain('Apply it with:\n  berth host restore h1 --apply abcdefgh\n');
   });
 
-  it('moves cold what cannot move live', async () => {
-    const obstacles = [{ code: 'CpuDiffers', message: 'its CPU model differs' }];
-    const { stdout } = await runBerth(['host', 'restore', 'h1', '-o', 'json'], { handler: fleet({ obstacles }) });
-    expect(JSON.parse(stdout)).toMatchObject({ instances: [{ name: 'db', action: 'moves cold' }, {}, {}] });
+  it('says that nothing returns, and begins nothing', async () => {
+    const { stdout, requests } = await runBerth(['host', 'restore', 'h1', '--yes'], { handler: fleet('', []) });
+    expect(stdout).toContain('Nothing returns to host h1');
+    expect(JSON.stringify(requests)).not.toContain('apply');
+  });
+
+  it('applies the plan with its options, and waits until it has ended', async () => {
+    const { stdout, exitCode, requests } = await runBerth(
+      ['host', 'restore', 'h1', '--yes', '--watch', '--moves-max', '1'],
+      { handler: fleet(), clock },
+    );
+    expect(JSON.stringify(requests)).toContain('{"movesMax":1,"deadlineMs":3600000,"apply":"abcdefgh"}');
+    expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^h1: Restoring[^]*h1: Restored/)]);
   });
 
   it.each([
-    ['a plan that has changed', ['--apply', '0123456789abcdef'], {}, 'the plan has changed'],
-    ['a drain that goes on', [], { phase: 'Draining' }, 'berth host drain h1 --cancel'],
-    ['both flags', ['--apply', 'x', '--yes'], {}, 'give only one of --apply and --yes'],
-  ])('refuses %s', async (_, words, scene, said) => {
-    const { stderr, exitCode, requests } = await runBerth(['host', 'restore', 'h1', ...words], {
-      handler: fleet(scene),
+    ['one that ends incomplete', ['--watch'], 'not all of host "h1" has returned'],
+    ['two verbs', ['--apply', 'x', '--yes'], 'give only one of --apply, --yes, --status and --cancel'],
+    ['options without a plan', ['--status', '--moves-max', '3'], '--status'],
+  ])('fails for %s', async (_, words, said) => {
+    const { stderr, exitCode } = await runBerth(['host', 'restore', 'h1', ...words], {
+      handler: fleet('Incomplete'),
+      clock,
     });
     expect(stderr).toContain(said);
     expect(exitCode).not.toBe(0);
-    expect(JSON.stringify(requests)).not.toContain('-cold"}');
+  });
+
+  it('cancels', async () => {
+    const { stdout } = await runBerth(['host', 'restore', 'h1', '--cancel'], { handler: fleet() });
+    expect(stdout).toContain('h1: Cancelled');
   });
 });

@@ -156,7 +156,7 @@ function stopped(snapshot: Snapshot, instance: Instance, ctx: Context): readonly
 /** To the host of the plan, if it still takes it. */
 function moved(
   snapshot: Snapshot,
-  { metadata: { project, name } }: Instance,
+  { metadata: { project, name }, status }: Instance,
   guest: PlannedGuest,
   ctx: Context,
 ): readonly Change[] {
@@ -164,7 +164,19 @@ function moved(
     ...(guest.target === undefined ? {} : { to: guest.target }),
     ...(isLive(guest) ? { live: true } : {}),
   };
-  return beginMigration(snapshot, { project, name, options }, ctx).plan.changes;
+  const origin = originOf(snapshot, status);
+  return beginMigration(snapshot, { project, name, options, ...origin }, ctx).plan.changes;
+}
+
+/** Of several drains the first host counts: there its user has put it. */
+function originOf(
+  snapshot: Snapshot,
+  { host = '', drainedFrom }: Instance['status'],
+): { readonly drainedFrom?: NonNullable<Instance['status']['drainedFrom']> } {
+  const idOf = (name: string): string | undefined => snapshot.get('host', keys.host(name))?.value.metadata.id;
+  if (drainedFrom !== undefined && idOf(drainedFrom.host) === drainedFrom.hostId) return { drainedFrom };
+  const hostId = idOf(host);
+  return hostId === undefined ? {} : { drainedFrom: { host, hostId } };
 }
 
 /** Its move has come to nothing, or a claim has made an instance of it that no warm pool replaces. */

@@ -4,6 +4,7 @@ import type { DrainOptions } from '../../../api/plans/host-plan.ts';
 import type { Instance, InstanceSpec } from '../../../api/resources/instance.ts';
 import type { WorkloadSpec } from '../../../api/resources/workload.ts';
 import { beginDrain, showDrainPlan } from '../../operations/plans/host-drain.ts';
+import { assignmentOf } from '../../operations/assignment.ts';
 import { createInstance } from '../../operations/instance.ts';
 import { applyReport } from '../../operations/report.ts';
 import { createWorkload } from '../../operations/workloads/workload.ts';
@@ -11,7 +12,9 @@ import type { Cache } from '../../state/cache.ts';
 import { keys } from '../../state/keys.ts';
 import { commitPlan, testContext, testFleet, testGuest, testInstance, testWorkloadSpec } from '../../testing.ts';
 import { drain } from './drain.ts';
+import { restore } from './restore.ts';
 import { garbage } from '../garbage.ts';
+import { migration } from '../migration.ts';
 import { placement } from '../placement.ts';
 import { workload } from '../workloads/workload.ts';
 
@@ -23,8 +26,11 @@ export class World {
   #sequence = 0;
   #ids = 0;
 
-  constructor(hosts = ['a', 'b', 'c']) {
-    this.cache = testFleet(Object.fromEntries(hosts.map((name) => [name, { labels: { host: name } }])));
+  /** `moves`: instances can move between the hosts. */
+  constructor(hosts = ['a', 'b', 'c'], { moves = false } = {}) {
+    const drivers = [{ name: 'fake', available: true, offers: ['migration' as const] }];
+    const host = moves ? { status: { drivers } } : {};
+    this.cache = testFleet(Object.fromEntries(hosts.map((name) => [name, { ...host, labels: { host: name } }])));
   }
 
   ctx = () =>
@@ -78,7 +84,7 @@ export class World {
 
   #turn(watch: () => void): boolean {
     let changed = false;
-    for (const controller of [drain, workload, placement, garbage])
+    for (const controller of [drain, restore, migration, workload, placement, garbage])
       for (const key of [...controller.keys(this.cache)]) {
         const plan = controller.reconcile(this.cache, key, this.ctx());
         if (plan.changes.length === 0) continue;
@@ -86,7 +92,29 @@ export class World {
         changed = true;
         watch();
       }
+    changed = this.#receive() || changed;
     for (const { metadata, spec, status } of this.instances()) changed = this.#obey(metadata, spec, status) || changed;
+    return changed;
+  }
+
+  /** Targets of moves receive at once, and sources have nothing left of what has gone. */
+  #receive(): boolean {
+    let changed = false;
+    for (const allocation of [...this.cache.list('allocation')]) {
+      const { host, consumer } = allocation.value;
+      if (consumer.kind !== undefined) continue;
+      const instance = this.cache.get('instance', keys.instance(consumer.project, consumer.name));
+      const { want, instanceId, incarnation, migration: move } = assignmentOf(allocation, instance);
+      const { status, metadata } = instance?.value ?? {};
+      const isReceived = want === 'incoming' && status?.migration?.seen?.state !== 'received';
+      const isOver = want === 'absent' && metadata?.deletionRequestedAtMs === undefined;
+      if (!isReceived && !isOver) continue;
+      const incoming = { id: move?.id ?? '', bytes: 0, state: 'received' as const };
+      const guest = isOver ? { state: 'absent' as const } : testGuest({ state: 'preparing', incoming });
+      const report = { instanceId, incarnation, sequence: ++this.#sequence, observedGeneration: 1, guest };
+      commitPlan(this.cache, applyReport(this.cache, { host, epoch: 1, report }, this.ctx()).plan);
+      changed = true;
+    }
     return changed;
   }
 

@@ -2,7 +2,7 @@
 
 import { ApiError } from '../../../api/errors.ts';
 import type { MigrateOptions, MigrationPlan } from '../../../api/plans/migration-plan.ts';
-import type { Instance } from '../../../api/resources/instance.ts';
+import type { Instance, InstanceStatus } from '../../../api/resources/instance.ts';
 import type { Migration } from '../../../api/resources/migration.ts';
 import { claim } from '../../ledger/ledger.ts';
 import { openMigration } from '../../migrations/migration-state.ts';
@@ -31,10 +31,15 @@ export function showMigration(snapshot: Snapshot, { project, name }: Named, opti
 /** Throws `Conflict` when there is an obstacle, naming all, and when the hash is of another plan. */
 export function beginMigration(
   snapshot: Snapshot,
-  input: Named & { readonly options: MigrateOptions; readonly hash?: string },
+  input: Named & {
+    readonly options: MigrateOptions;
+    readonly hash?: string;
+    /** The host to which a restore returns it; absent: the move is for good. */
+    readonly drainedFrom?: InstanceStatus['drainedFrom'];
+  },
   ctx: Context,
 ): { readonly plan: Plan; readonly begun: Migration } {
-  const { project, name, options, hash } = input;
+  const { project, name, options, hash, drainedFrom } = input;
   const entry = existing(snapshot, 'instance', keys.instance(project, name));
   const planned = planMigration(snapshot, entry.value, options);
   const { shown, target } = planned;
@@ -62,7 +67,7 @@ export function beginMigration(
     begun,
     plan: {
       changes: [
-        withMigration(entry, begun),
+        withMigration(withOrigin(entry, drainedFrom), begun),
         ...claim(snapshot, {
           consumer: { id: entry.value.metadata.id, incarnation: begun.incarnation, project, name },
           ...{ host: begun.to, held: target.placed.held, driver: target.placed.driver, ports: target.request.ports },
@@ -72,6 +77,14 @@ export function beginMigration(
       ],
       conditions: [hostCondition(snapshot, begun.to)],
     },
+  };
+}
+
+function withOrigin(entry: Entry<Instance>, drainedFrom: InstanceStatus['drainedFrom']): Entry<Instance> {
+  const { drainedFrom: _, ...status } = entry.value.status;
+  return {
+    ...entry,
+    value: { ...entry.value, status: { ...status, ...(drainedFrom === undefined ? {} : { drainedFrom }) } },
   };
 }
 

@@ -11,7 +11,7 @@ import {
   resizeTool,
   scaleTool,
 } from './change.ts';
-import { drainTool, planDrainTool } from './drain.ts';
+import { drainTool, planDrainTool, planRestoreTool, restoreTool } from './drain.ts';
 import { logsTool } from './logs.ts';
 import { capacityTool, explainTool, listTool, queueTool, showTool } from './look.ts';
 import { planJobTool, planTool, runJobTool, runTool } from './work.ts';
@@ -29,6 +29,8 @@ export const tools: readonly Tool[] = [
   runJobTool,
   planDrainTool,
   drainTool,
+  planRestoreTool,
+  restoreTool,
   planRebalanceTool,
   rebalanceTool,
   planResizeTool,

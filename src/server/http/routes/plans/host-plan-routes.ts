@@ -1,6 +1,6 @@
 // `/v1/hosts/{host}/drain`, `/evacuate` and `/v1/rebalance`: plans for a host, shown and then applied by their hash.
 
-import type { HostDrain, HostPlan } from '../../../../api/plans/host-plan.ts';
+import type { PlannedGuest } from '../../../../api/plans/host-plan.ts';
 import type { EmptiedHost, RebalancePlan } from '../../../../api/plans/rebalance.ts';
 import { hostPlanRoutes as routes } from '../../../../api/routes/host-plans.ts';
 import { assertMay, assertMayOn, notFound } from '../../../../core/access/may.ts';
@@ -12,6 +12,13 @@ import {
   showDrainPlan,
   shownDrain,
 } from '../../../../core/operations/plans/host-drain.ts';
+import {
+  beginRestore,
+  cancelRestore,
+  restoreOf,
+  showRestorePlan,
+  shownRestore,
+} from '../../../../core/operations/plans/host-restore.ts';
 import { beginRebalance } from '../../../../core/operations/plans/rebalance.ts';
 import { planRebalance } from '../../../../core/plans/rebalance.ts';
 import { evacuate, showEvacuation } from '../../../../core/operations/plans/evacuate.ts';
@@ -26,7 +33,7 @@ import { knowsNames } from '../visible.ts';
 
 export function hostPlanRoutes(decider: Decider): Route[] {
   const { cache } = decider;
-  const seen = <P extends HostDrain | HostPlan>(principal: Principal, plan: P): P => ({
+  const seen = <P extends { readonly guests: PlannedGuest[] }>(principal: Principal, plan: P): P => ({
     ...plan,
     guests: guestsWithoutNames(plan.guests, knowsNames(principal, cache)),
   });
@@ -62,6 +69,31 @@ export function hostPlanRoutes(decider: Decider): Route[] {
       const { decision } = await decideFor(decider, request, (snapshot, ctx) => {
         assertMayDrain(snapshot, principal, host);
         return cancelDrain(snapshot, host, ctx);
+      });
+      return { status: 200, json: seen(principal, decision.ended) };
+    }),
+    bind(routes.restore, async ({ params: { host }, body: { apply, ...options } }, request) => {
+      const { principal } = request.caller;
+      if (apply === undefined) {
+        assertMayDrain(cache, principal, host);
+        const plan = showRestorePlan(cache, { host, options }, contextOf(decider));
+        return { status: 200, json: { plan: seen(principal, plan) } };
+      }
+      const { decision } = await decideFor(decider, request, (snapshot, ctx) => {
+        assertMayDrain(snapshot, principal, host);
+        return beginRestore(snapshot, { host, options, hash: apply }, ctx);
+      });
+      return { status: 200, json: { restore: seen(principal, decision.begun) } };
+    }),
+    bind(routes.showRestore, ({ params: { host } }, { caller: { principal } }) => {
+      if (!cache.get('host', keys.host(host))) throw notFound('host', host);
+      return { status: 200, json: seen(principal, shownRestore(restoreOf(cache, host).value)) };
+    }),
+    bind(routes.cancelRestore, async ({ params: { host } }, request) => {
+      const { principal } = request.caller;
+      const { decision } = await decideFor(decider, request, (snapshot, ctx) => {
+        assertMayDrain(snapshot, principal, host);
+        return cancelRestore(snapshot, host, ctx);
       });
       return { status: 200, json: seen(principal, decision.ended) };
     }),
