@@ -109,7 +109,8 @@ export async function directMovesOf(config: AgentConfig, log: Logger): Promise<T
 
 /** Measures the machine. What the configuration states is not measured. */
 export function measured(config: AgentConfig): Promise<Measurement> {
-  const { dataDirectory, capacity, reserved, address, machineId, devices, pciGpus, numaCells, traits } = config;
+  const { dataDirectory, capacity, reserved, address, machineId, bootIdFile, devices, pciGpus, numaCells, traits } =
+    config;
   return measure({
     ...{ dataDirectory, devices, pciGpus, numaCells, traits, randomSecret },
     processArchitecture: system.architecture(),
@@ -117,6 +118,7 @@ export function measured(config: AgentConfig): Promise<Measurement> {
     ...(reserved ? { reserved } : {}),
     ...(address === undefined ? {} : { address }),
     ...(machineId === undefined ? {} : { machineId }),
+    ...(bootIdFile === undefined ? {} : { bootIdPath: bootIdFile }),
   });
 }
 

@@ -210,6 +210,21 @@ export const AgentConfig = Type.Object(
       }),
     ),
     reserved: Type.Optional(Type.Unsafe<Amounts>({ ...Amounts, description: 'kept back for the host itself' })),
+    maintenanceCommand: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
+        minItems: 1,
+        maxItems: 64,
+        description:
+          'program with arguments for the maintenance of this machine, which ends with a reboot: run when "berth host roll" has emptied the host; default: a person reboots it',
+      }),
+    ),
+    bootIdFile: Type.Optional(
+      Type.String({
+        pattern: '^/[^\\u0000]*$',
+        maxLength: 512,
+        description: 'file whose content changes with each boot, instead of that of the kernel',
+      }),
+    ),
     machineId: Type.Optional(
       Type.String({
         pattern: '^[0-9a-f]{32}$',

@@ -12,6 +12,7 @@ import { createCarried } from '../base/carried.ts';
 import { randomSecret, system, systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
+import { MaintenanceCommand } from './host/maintenance-command.ts';
 import type { NameOf } from './host/named.ts';
 import { fetchUsersOf, guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
 import { openServerAccess } from './enrolment/server-access.ts';
@@ -132,6 +133,15 @@ export async function startAgent(
         randomSecret,
         fetchRepository,
       },
+      ...(config.maintenanceCommand === undefined
+        ? {}
+        : {
+            maintenance: new MaintenanceCommand({
+              command: config.maintenanceCommand,
+              file: join(dataDirectory, 'maintenance.json'),
+              ...{ clock, log },
+            }),
+          }),
       measure: measureHost,
       bootMs: system.bootMs,
       ...(watchdog ? { watchdog: watchdog.device } : {}),

@@ -17,6 +17,7 @@ import { GuestStatus, StartAgain } from './resources/instance.ts';
 import { RunSpec } from './resources/run.ts';
 import { Fingerprint, MoveAddress } from './resources/migration.ts';
 import { Amounts, Labels, ResourceClass } from './resources/metadata.ts';
+import { MaintenanceReport } from './resources/maintenance.ts';
 import { GuestUsageReport } from './guests/guest-usage.ts';
 import { VolumeSeen, VolumeSpec } from './resources/volume.ts';
 
@@ -43,6 +44,9 @@ export const Registration = Type.Object(
         '"agent_" and 26 characters, made once in the data directory of an agent; a host of another agent is refused',
     }),
     bootId: Type.String({ maxLength: 128 }),
+    maintains: Type.Optional(
+      Type.Boolean({ description: 'its configuration names a command for its maintenance, which ends with a reboot' }),
+    ),
     address: Type.Optional(Type.String({ maxLength: 45, description: 'where the machine can be reached' })),
     moveKey: Type.Optional(
       Type.Unsafe<string>({ ...Fingerprint, description: 'of its certificate for moves, which other hosts verify' }),
@@ -113,6 +117,7 @@ export const Heartbeat = Type.Object(
       }),
     ),
     usage: Type.Optional(GuestUsageReport),
+    maintenance: Type.Optional(MaintenanceReport),
     notReady: Type.Optional(
       Type.Object(
         {
@@ -126,6 +131,19 @@ export const Heartbeat = Type.Object(
   closed,
 );
 export type Heartbeat = Static<typeof Heartbeat>;
+
+export const HeartbeatAnswer = Type.Object(
+  {
+    maintain: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        description: 'run the maintenance command of your configuration, once for this id; the host is empty',
+      }),
+    ),
+  },
+  closed,
+);
+export type HeartbeatAnswer = Static<typeof HeartbeatAnswer>;
 
 /**
  * One container of an instance, with all references resolved. Its ports are among those of the assignment: all

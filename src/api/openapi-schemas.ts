@@ -13,6 +13,15 @@ import { Explanation, ReasonExplanation } from './explanation.ts';
 import { ChangeEffect, Effects } from './plans/effects.ts';
 import { DrainAnswer, DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival } from './plans/host-plan.ts';
 import { HostRestore, HostRestorePlan, RestoreAnswer, RestoreOptions } from './plans/host-restore.ts';
+import {
+  BlockedHost,
+  HostRoll,
+  PlannedRollHost,
+  RollAnswer,
+  RollingHost,
+  RollOptions,
+  RollPlan,
+} from './plans/host-roll.ts';
 import { RebalanceAnswer, RebalanceOptions, RebalancePlan } from './plans/rebalance.ts';
 import { isUsedKind } from './plans/used-kinds.ts';
 import { QueueList } from './queue.ts';
@@ -58,6 +67,7 @@ const named: Readonly<Record<string, TSchema>> = {
   ...{ AskSpec, Candidates, CandidateQuestion, Capacity, CapacityQuestion, UsagePage, HostProviders, ProjectUsage },
   ...{ ChangeEffect, Effects, LedgerProvider },
   ...{ HostRestore, HostRestorePlan, RestoreAnswer, RestoreOptions },
+  ...{ BlockedHost, HostRoll, PlannedRollHost, RollAnswer, RollingHost, RollOptions, RollPlan },
   ...{ RebalanceAnswer, RebalanceOptions, RebalancePlan },
   ...{ DrainAnswer, DrainOptions, HostDrain, HostPlan, PlannedGuest, Survival },
   ...{ NewInstanceBatch, InstanceBatch, ReceivedImage, StartAgain },

@@ -40,6 +40,7 @@ import { resizeRoutes } from './http/routes/plans/resize-routes.ts';
 import { migrationRoutes } from './http/routes/migrations/migration-routes.ts';
 import { moveRoutes } from './http/routes/migrations/move-routes.ts';
 import { hostPlanRoutes } from './http/routes/plans/host-plan-routes.ts';
+import { hostRollRoutes } from './http/routes/plans/host-roll-routes.ts';
 import { hostTokenRoute } from './http/routes/hosts/host-token-route.ts';
 import { imageContentRoutes } from './http/routes/images/image-content-routes.ts';
 import { imageFromInstanceRoute } from './http/routes/images/image-from-instance.ts';
@@ -317,6 +318,7 @@ function allRoutes(parts: ServerParts, made: RouteParts): readonly Route[] {
       hostTokenRoute(hostSecret, decider),
       declareDownRoute(decider),
       ...hostPlanRoutes(decider),
+      ...hostRollRoutes(decider),
       ...migrationRoutes(decider),
       ...resizeRoutes(decider),
       ...moveRoutes({ decider, links }),

@@ -3,6 +3,7 @@
 import type { Registration, Session } from '../../api/agent-protocol.ts';
 import type { Client } from '../../api/client/client.ts';
 import type { HostImage } from '../../api/resources/host.ts';
+import type { MaintenanceReport } from '../../api/resources/maintenance.ts';
 import type { Labels } from '../../api/resources/metadata.ts';
 import type { Buggify } from '../../base/buggify.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -39,6 +40,14 @@ export interface Watchdog {
   watch(left: () => boolean): void;
 }
 
+/** Runs the maintenance command of the configuration. */
+export interface Maintenance {
+  /** Once for each id, also over restarts of the agent. */
+  begin(id: string): void;
+  /** Undefined: it was never asked. */
+  readonly report: MaintenanceReport | undefined;
+}
+
 export interface AgentOptions {
   readonly client: Pick<Client, 'agent'>;
   readonly hostName: string;
@@ -62,6 +71,8 @@ export interface AgentOptions {
   readonly bootMs?: () => number;
   /** Resets the machine when guests that need a lease outlive it. Absent: there is none. */
   readonly watchdog?: Watchdog;
+  /** Absent: a person looks after this machine. */
+  readonly maintenance?: Maintenance;
   readonly measure: () => Promise<Measurement>;
   /** What the image cache holds. Default: nothing. */
   readonly listImages?: () => Promise<readonly HostImage[]>;

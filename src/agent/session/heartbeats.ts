@@ -1,6 +1,7 @@
 // Sends the heartbeats of one session, each with what has changed on the host since the last heartbeat that was answered.
 
-import { type Heartbeat, type Registration, unknownGuestsMax } from '../../api/agent-protocol.ts';
+import { type Heartbeat, type HeartbeatAnswer, type Registration, unknownGuestsMax } from '../../api/agent-protocol.ts';
+import type { MaintenanceReport } from '../../api/resources/maintenance.ts';
 import type { GuestUsageReport } from '../../api/guests/guest-usage.ts';
 import { backoffMs } from '../../base/backoff.ts';
 import { neverBuggify } from '../../base/buggify.ts';
@@ -13,7 +14,7 @@ import { guestUsage } from './guest-usage.ts';
 import { fingerprints, images, unknownVolumes } from './host-look.ts';
 import { isSessionOver, SessionOver } from './session-over.ts';
 
-type HostFacts = Omit<Required<Heartbeat>, 'epoch' | 'notReady' | 'usage'>;
+type HostFacts = Omit<Required<Heartbeat>, 'epoch' | 'notReady' | 'usage' | 'maintenance'>;
 
 const lookTimeoutMs = 1000;
 const fingerprintMs = 10 * 60_000; // a hypervisor may have been installed or removed since
@@ -30,6 +31,7 @@ export class Heartbeats {
   /** Measured and not sent yet. */
   #usage: GuestUsageReport | undefined;
   #measuring: Promise<void> | undefined;
+  #maintenanceTold: MaintenanceReport | undefined;
 
   constructor(parts: AgentParts, state: SessionState, registration: Registration) {
     this.#parts = parts;
@@ -65,9 +67,12 @@ export class Heartbeats {
       let delayMs = heartbeatMs;
       try {
         const sentMs = this.#parts.lease.nowMs;
-        await this.#send(sent, signal);
+        const maintenance = this.#parts.options.maintenance?.report;
+        const { maintain } = await this.#send(sent, maintenance, signal);
         this.#renewLease(sentMs);
         this.#acknowledged = sent;
+        this.#maintenanceTold = maintenance;
+        if (maintain !== undefined) this.#parts.options.maintenance?.begin(maintain);
         attempt = 0;
         this.#parts.reporter.repeatStale();
         if (buggify('heartbeat-late')) delayMs += heartbeatMs / 4;
@@ -144,7 +149,7 @@ export class Heartbeats {
     };
   }
 
-  #send(now: HostFacts, signal: AbortSignal): Promise<unknown> {
+  #send(now: HostFacts, maintenance: MaintenanceReport | undefined, signal: AbortSignal): Promise<HeartbeatAnswer> {
     const { options, api } = this.#parts;
     const { epoch, heartbeatMs } = this.#state.session;
     const before = this.#acknowledged;
@@ -158,6 +163,7 @@ export class Heartbeats {
       ...(equalJson(now.unknownVolumes, before.unknownVolumes) ? {} : { unknownVolumes: now.unknownVolumes }),
       ...(now.guestsTold === before.guestsTold ? {} : { guestsTold: now.guestsTold }),
       ...(usage === undefined ? {} : { usage }),
+      ...(maintenance === undefined || equalJson(maintenance, this.#maintenanceTold) ? {} : { maintenance }),
     };
     const timeoutMs = Math.max(heartbeatMs, 5000);
     return awaitWithin({ clock: options.clock, timeoutMs, signal, what: 'a heartbeat' }, (limit) =>

@@ -49,6 +49,7 @@ async function registrationOf(parts: AgentParts): Promise<Registration> {
     ...(options.directMoves === undefined
       ? {}
       : { moveKey: options.directMoves.fingerprint, takesMoves: options.directMoves.listens }),
+    ...(options.maintenance === undefined ? {} : { maintains: true }),
     labels: { ...options.labels },
     drivers: await fingerprints(parts),
     images: await images(parts),

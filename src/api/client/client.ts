@@ -1,9 +1,18 @@
 // The typed client of the API including the agent's part, for agent and simulator; user programs use user-client.ts.
 
 import type { TSchema } from 'typebox';
-import type { Heartbeat, MoveManifest, Registration, ReportResults, Reports, Session } from '../agent-protocol.ts';
+import type {
+  Heartbeat,
+  HeartbeatAnswer,
+  MoveManifest,
+  Registration,
+  ReportResults,
+  Reports,
+  Session,
+} from '../agent-protocol.ts';
 import {
   AssignmentEvent,
+  HeartbeatAnswer as HeartbeatAnswerSchema,
   MoveManifest as MoveManifestSchema,
   ReportResults as ReportResultsSchema,
   Session as SessionSchema,
@@ -32,9 +41,12 @@ export function createClient(options: ClientOptions) {
             SessionSchema,
             await client.json(`${base}/session`, { method: 'PUT', body: registration, ...(signal ? { signal } : {}) }),
           ),
-        heartbeat: async (heartbeat: Heartbeat, signal?: AbortSignal): Promise<void> => {
+        heartbeat: async (heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer> => {
           const extra = { repeatable: true, ...(signal ? { signal } : {}) };
-          await client.json(`${base}/heartbeat`, { method: 'POST', body: heartbeat, ...extra });
+          return known(
+            HeartbeatAnswerSchema,
+            await client.json(`${base}/heartbeat`, { method: 'POST', body: heartbeat, ...extra }),
+          );
         },
         /** Sequence numbers make a report that is sent twice stale. */
         report: async (reports: Reports, signal?: AbortSignal): Promise<ReportResults> => {

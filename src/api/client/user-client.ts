@@ -17,6 +17,7 @@ import type { MigrateOptions, MigrationPlan } from '../plans/migration-plan.ts';
 import type { ResizeOptions, ResizePlan } from '../plans/resize-plan.ts';
 import type { Migration } from '../resources/migration.ts';
 import type { HostRestore, RestoreAnswer, RestoreOptions } from '../plans/host-restore.ts';
+import type { HostRoll, RollAnswer, RollOptions } from '../plans/host-roll.ts';
 import type { RebalanceAnswer, RebalanceOptions } from '../plans/rebalance.ts';
 import type { QueueList } from '../queue.ts';
 import type { DeadLetter } from '../dead-letter.ts';
@@ -508,6 +509,18 @@ function fleetCalls(json: Json) {
 
     cancelRestore: (host: string): Promise<HostRestore> =>
       json(`${pathOf('host', host)}/restore`, { method: 'DELETE' }),
+
+    /** In which order hosts could be maintained; with `apply` they are, refused when the plan is another by now. */
+    rollHosts: (request: Partial<RollOptions> & { readonly apply?: string }): Promise<RollAnswer> =>
+      json('/v1/host-roll', { method: 'POST', body: request, repeatable: true }),
+
+    showRoll: (): Promise<HostRoll> => json('/v1/host-roll'),
+
+    /** False: it goes on, also after a failure. */
+    pauseRoll: (paused: boolean): Promise<HostRoll> =>
+      json('/v1/host-roll/pause', { method: 'POST', body: { paused }, repeatable: true }),
+
+    cancelRoll: (): Promise<HostRoll> => json('/v1/host-roll', { method: 'DELETE' }),
 
     /** How fewer hosts could be used; with `apply` the drains that do it, refused when the plan is another by now. */
     rebalance: (request: Partial<RebalanceOptions> & { readonly apply?: string } = {}): Promise<RebalanceAnswer> =>

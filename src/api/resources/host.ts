@@ -5,6 +5,7 @@ import { type Static, Type } from 'typebox';
 import { Accelerator } from './guest.ts';
 import { HostDown, HostState } from './host-state.ts';
 import { AllocationRatios, ChildProviders, Taint, Trait } from './host-rules.ts';
+import { MaintenanceReport } from './maintenance.ts';
 import { Amounts, Condition, Name, ResourceClass, type Resource, type ResourceDefinition } from './metadata.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -170,6 +171,10 @@ export const HostStatus = Type.Object(
       Type.String({ description: "data directory of this host's agent; no other agent can register it" }),
     ),
     bootId: Type.Optional(Type.String()),
+    maintains: Type.Optional(
+      Type.Boolean({ description: 'its agent can run a maintenance command, which ends with a reboot' }),
+    ),
+    maintenance: Type.Optional(MaintenanceReport),
     address: Type.Optional(Type.String({ description: 'where the machine can be reached, as its agent says' })),
     moveKey: Type.Optional(
       Type.String({ description: 'fingerprint of its certificate for moves, which other hosts verify' }),

@@ -4,6 +4,7 @@ import { Type } from 'typebox';
 import {
   AssignmentEvent,
   Heartbeat,
+  HeartbeatAnswer,
   MoveManifest,
   Registration,
   ReportResults,
@@ -11,7 +12,7 @@ import {
   Session,
 } from '../agent-protocol.ts';
 import { resourceSchemas } from './resource-schemas.ts';
-import { anyObject, json, route } from './route.ts';
+import { json, route } from './route.ts';
 
 const tag = 'agent';
 const errors = ['StaleEpoch', 'Conflict'] as const;
@@ -43,7 +44,7 @@ export const agentRoutes = {
     query: {},
     body: Heartbeat,
     bodyOfOtherVersions: true,
-    answers: { 200: json(anyObject) },
+    answers: { 200: json(HeartbeatAnswer) },
     errors,
   }),
   report: route({

@@ -108,6 +108,8 @@ export const bodyExamples: Readonly<Record<string, unknown>> = {
   rebalance: { budget: 20, thresholdPercent: 50, movesMax: 4, coolDownMs: 3_600_000 },
   drainHost: { stopOthers: false, movesMax: 2, deadlineMs: 3_600_000, atDeadline: 'leave' },
   restoreHost: { movesMax: 2, deadlineMs: 3_600_000 },
+  rollHosts: { pool: 'rack2', maxAtOnce: 2 },
+  pauseRoll: { paused: true },
   evacuateHost: {},
   resizeInstance: { cpus: 4, memoryMiB: 8192 },
   migrateInstance: { to: 'rack2-7' },

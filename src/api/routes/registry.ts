@@ -8,6 +8,7 @@ import { capacityRoutes } from './capacity.ts';
 import { docsPageRoutes } from './docs-page.ts';
 import { hookRoutes } from './hooks.ts';
 import { hostPlanRoutes } from './host-plans.ts';
+import { hostRollRoutes } from './host-roll.ts';
 import { migrationRoutes } from './migrations.ts';
 import { resizeRoutes } from './resizes.ts';
 import { hostRoutes } from './hosts.ts';
@@ -37,6 +38,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(instanceRoutes),
   ...Object.values(hostRoutes),
   ...Object.values(hostPlanRoutes),
+  ...Object.values(hostRollRoutes),
   ...Object.values(migrationRoutes),
   ...Object.values(resizeRoutes),
   ...Object.values(joinRoutes),

@@ -14,6 +14,7 @@ import { declareDownCommand } from './hosts/declare-down.ts';
 import { openAfterDrain } from './hosts/open-after-drain.ts';
 import { drainCommand, evacuateCommand } from './host-drain.ts';
 import { restoreCommand } from './hosts/host-restore.ts';
+import { rollCommand } from './hosts/host-roll.ts';
 import { joinTokenCommand } from './join-token.ts';
 import { setCommand, taintCommand, untaintCommand } from './host-set.ts';
 import { inventoriesOf, originLines } from '../inventory/outside-host.ts';
@@ -42,6 +43,7 @@ export function hostCommand(cli: Cli): Command {
     )
     .addCommand(drainCommand(cli))
     .addCommand(restoreCommand(cli))
+    .addCommand(rollCommand(cli))
     .addCommand(evacuateCommand(cli))
     .addCommand(createCommand(cli))
     .addCommand(poolCommand(cli))

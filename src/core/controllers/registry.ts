@@ -17,6 +17,7 @@ import { placement } from './placement.ts';
 import { powerOn } from './power-on.ts';
 import { restart } from './restart.ts';
 import { restore } from './hosts/restore.ts';
+import { roll } from './hosts/roll.ts';
 import { spare } from './tasks/spare.ts';
 import { task } from './tasks/task.ts';
 import { token } from './token.ts';
@@ -45,6 +46,7 @@ export const controllers: readonly Controller[] = [
   expiry,
   drain,
   restore,
+  roll,
   migration,
   overdue,
   inventory,

@@ -275,6 +275,7 @@ function registeredHost(
       agentId: registration.agentId,
       bootId: registration.bootId,
       ...(registration.address === undefined ? {} : { address: registration.address }),
+      ...(registration.maintains === true ? { maintains: true } : {}),
       ...(registration.moveKey === undefined ? {} : { moveKey: registration.moveKey }),
       ...(registration.takesMoves === true ? { takesMoves: true } : {}),
       ...(registration.watchdogMs === undefined
@@ -350,7 +351,7 @@ export function heartbeat(
   ctx: Context,
 ): Decision {
   const host = hostInSession(snapshot, input.name, input.heartbeat.epoch);
-  const { drivers, images, unknownGuests, unknownVolumes, guestsTold } = input.heartbeat;
+  const { drivers, images, unknownGuests, unknownVolumes, guestsTold, maintenance } = input.heartbeat;
   // Of a session that began with a server of an earlier version.
   const skewed = agentNotWorking(input.name, host.value.status.agentVersion, serverVersions(snapshot));
   const told = saidReady(host.value, input.heartbeat.notReady ?? skewed, ctx);
@@ -364,6 +365,7 @@ export function heartbeat(
     unknownGuests: unknownGuests ?? status.unknownGuests,
     // Needed only after a restore; otherwise each host would be written once more.
     ...(guestsTold === undefined || !restoreOf(snapshot) ? {} : { guestsTold }),
+    ...(maintenance === undefined ? {} : { maintenance }),
     ...(told ? { conditions: told.conditions } : {}),
   };
   const changed = !equalJson(host.value.status, next);

@@ -39,6 +39,7 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
     case 'webhookProgress':
     case 'busProgress':
       return null; // its revisions are of the earlier store
+    case 'hostRoll':
     case 'hostRestore': // its moves are of the earlier store
     case 'hostPlan': // a restored host is as open as it was; a person drains it again, or opens it
       return null;

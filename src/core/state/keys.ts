@@ -41,6 +41,7 @@ const folders = {
   jobTemplate: 'job-templates',
   hostPlan: 'host-plans',
   hostRestore: 'host-restores',
+  hostRoll: 'host-roll',
   webhook: 'webhooks',
   inventory: 'inventories',
   webhookProgress: 'webhook-progress',
@@ -128,6 +129,7 @@ export const keys = {
   spare: (project: string, name: string): string => `spares/${project}/${name}`,
   hostPlan: (host: string): string => `host-plans/${host}`,
   hostRestore: (host: string): string => `host-restores/${host}`,
+  hostRoll: 'host-roll/current',
   webhook: (project: string, name: string): string => `webhooks/${project}/${name}`,
   webhookProgress: (project: string, name: string): string => `webhook-progress/${project}/${name}`,
   busProgress: (name: string): string => `bus-progress/${name}`,
@@ -224,6 +226,7 @@ export function keyOf(record: AnyRecord): string {
     case 'cluster':
     case 'leader':
     case 'leaderLease':
+    case 'hostRoll':
       return keys[record.kind];
     case 'idempotency':
       throw new TypeError('an idempotency record does not know its key');

@@ -4,6 +4,7 @@
 import type { CloudEvent } from '../../api/news/cloud-event.ts';
 import type { WorkloadTemplate } from '../../api/resources/workload.ts';
 import type { HostDrain } from '../../api/plans/host-plan.ts';
+import type { HostRoll } from '../../api/plans/host-roll.ts';
 import type { HostRestore } from '../../api/plans/host-restore.ts';
 import type { WebhookDelivery } from '../../api/news/webhook-delivery.ts';
 import type { ResourceByKind } from '../../api/resources/index.ts';
@@ -393,10 +394,16 @@ export interface HostRestoreRecord extends HostRestore {
   readonly kind: 'hostRestore';
 }
 
+/** The last roll. There is one in a fleet: what is in maintenance at the same time is counted once. */
+export interface HostRollRecord extends HostRoll {
+  readonly kind: 'hostRoll';
+}
+
 interface InternalByKind {
   workloadRevision: WorkloadRevision;
   hostPlan: HostPlanRecord;
   hostRestore: HostRestoreRecord;
+  hostRoll: HostRollRecord;
   busProgress: BusProgress;
   webhookProgress: WebhookProgress;
   secretValues: SecretValues;

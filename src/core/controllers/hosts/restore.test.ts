@@ -21,13 +21,7 @@ function drained(hosts = ['a', 'b', 'c']): World {
   return world;
 }
 
-/** As an operator pauses it. */
-function close({ cache }: World, host: string, paused: boolean): void {
-  const entry = cache.get('host', keys.host(host));
-  if (!entry) throw new Error(`no host ${host}`);
-  const value = { ...entry.value, spec: { ...entry.value.spec, paused } };
-  commitPlan(cache, { changes: [{ key: entry.key, ifRevision: entry.revision, value }] });
-}
+const close = (world: World, host: string, paused: boolean): void => world.change(host, { spec: { paused } });
 
 function empty(world: World, host: string): void {
   world.apply({}, undefined, host);

@@ -1,6 +1,7 @@
 // A fleet for tests of drains: its hosts do at once what they are told, and time moves by hand.
 
 import type { DrainOptions } from '../../../api/plans/host-plan.ts';
+import type { Host } from '../../../api/resources/host.ts';
 import type { Instance, InstanceSpec } from '../../../api/resources/instance.ts';
 import type { WorkloadSpec } from '../../../api/resources/workload.ts';
 import { beginDrain, showDrainPlan } from '../../operations/plans/host-drain.ts';
@@ -9,9 +10,11 @@ import { createInstance } from '../../operations/instance.ts';
 import { applyReport } from '../../operations/report.ts';
 import { createWorkload } from '../../operations/workloads/workload.ts';
 import type { Cache } from '../../state/cache.ts';
+import type { Entry } from '../../state/snapshot.ts';
 import { keys } from '../../state/keys.ts';
 import { commitPlan, testContext, testFleet, testGuest, testInstance, testWorkloadSpec } from '../../testing.ts';
 import { drain } from './drain.ts';
+import { roll } from './roll.ts';
 import { restore } from './restore.ts';
 import { garbage } from '../garbage.ts';
 import { migration } from '../migration.ts';
@@ -29,7 +32,7 @@ export class World {
   /** `moves`: instances can move between the hosts. */
   constructor(hosts = ['a', 'b', 'c'], { moves = false } = {}) {
     const drivers = [{ name: 'fake', available: true, offers: ['migration' as const] }];
-    const host = moves ? { status: { drivers } } : {};
+    const host = { status: { bootId: 'boot-0', ...(moves ? { drivers } : {}) } };
     this.cache = testFleet(Object.fromEntries(hosts.map((name) => [name, { ...host, labels: { host: name } }])));
   }
 
@@ -64,6 +67,22 @@ export class World {
   on = (host: string): Instance[] => this.instances().filter(({ status }) => status.host === host);
   readyCount = (): number => this.instances().filter(({ status }) => status.guest?.ready === true).length;
 
+  hostRecord(host: string): Entry<Host> {
+    const entry = this.cache.get('host', keys.host(host));
+    if (!entry) throw new Error(`there is no host ${host}`);
+    return entry;
+  }
+
+  /** As its agent reports it after a boot of the machine, and as an operator sets it. */
+  change(
+    host: string,
+    { spec = {}, status = {} }: { spec?: Partial<Host['spec']>; status?: Partial<Host['status']> },
+  ): void {
+    const { key, revision, value } = this.hostRecord(host);
+    const next = { ...value, spec: { ...value.spec, ...spec }, status: { ...value.status, ...status } };
+    commitPlan(this.cache, { changes: [{ key, ifRevision: revision, value: next }] });
+  }
+
   /** Until no controller has anything to do; `watch` runs after each change. */
   settle(watch: () => void = () => {}): void {
     for (let round = 0; round < 200; round++) {
@@ -84,7 +103,7 @@ export class World {
 
   #turn(watch: () => void): boolean {
     let changed = false;
-    for (const controller of [drain, restore, migration, workload, placement, garbage])
+    for (const controller of [drain, restore, roll, migration, workload, placement, garbage])
       for (const key of [...controller.keys(this.cache)]) {
         const plan = controller.reconcile(this.cache, key, this.ctx());
         if (plan.changes.length === 0) continue;

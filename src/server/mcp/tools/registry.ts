@@ -12,6 +12,7 @@ import {
   scaleTool,
 } from './change.ts';
 import { drainTool, planDrainTool, planRestoreTool, restoreTool } from './drain.ts';
+import { planRollTool, rollTool } from './roll.ts';
 import { logsTool } from './logs.ts';
 import { capacityTool, explainTool, listTool, queueTool, showTool } from './look.ts';
 import { planJobTool, planTool, runJobTool, runTool } from './work.ts';
@@ -31,6 +32,8 @@ export const tools: readonly Tool[] = [
   drainTool,
   planRestoreTool,
   restoreTool,
+  planRollTool,
+  rollTool,
   planRebalanceTool,
   rebalanceTool,
   planResizeTool,

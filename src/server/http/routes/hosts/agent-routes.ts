@@ -8,6 +8,7 @@ import type { Principal } from '../../../../core/access/principal.ts';
 import { assertNotRemoved, heartbeat, registerHost, sessionOf } from '../../../../core/operations/host.ts';
 import { applyReport } from '../../../../core/operations/report.ts';
 import { applyVolumeReport } from '../../../../core/operations/volumes/volume-report.ts';
+import { maintenanceOrderFor } from '../../../../core/plans/maintenance-order.ts';
 import { keys } from '../../../../core/state/keys.ts';
 import type { GuestUsages } from '../../../metrics/guest-usages.ts';
 import type { Assignments } from '../../../assignments.ts';
@@ -44,7 +45,9 @@ export function agentRoutes({ decider, assignments, givesCertificates, usages }:
       const input = { name: params.host, heartbeat: told };
       await decideAndCommit(decider, (snapshot, ctx) => heartbeat(snapshot, input, ctx));
       if (usage) usages.note(params.host, usage, contextOf(decider));
-      return { status: 200, json: {}, headers: await certificates.noted(caller.principal) };
+      const maintain = maintenanceOrderFor(cache, params.host);
+      const answer = maintain === undefined ? {} : { maintain };
+      return { status: 200, json: answer, headers: await certificates.noted(caller.principal) };
     }),
     bind(routes.report, async ({ params: { host }, body: { epoch, reports, volumes } }) => {
       if (reports.length === 0 && (volumes ?? []).length === 0)
