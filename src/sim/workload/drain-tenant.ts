@@ -1,4 +1,5 @@
-// An operator who empties hosts: looks at plans, applies them by hash, cancels some drains, and leaves others to their deadline.
+// An operator who empties hosts: looks at plans, applies them by hash, cancels some drains, and leaves others to their deadline. Some hosts
+// that are open again get back what had left them.
 
 import { ApiError } from '../../api/errors.ts';
 import type { DrainOptions } from '../../api/plans/host-plan.ts';
@@ -48,7 +49,21 @@ export class DrainTenant {
   async #cancel(host: string): Promise<void> {
     const answer = await this.#caller.insist((client) => client.cancelDrain(host));
     this.#note(`cancel ${host}`, answer);
-    if (!(answer instanceof ApiError)) this.#drained.delete(host);
+    if (answer instanceof ApiError) return;
+    this.#drained.delete(host);
+    if (this.#caller.prng.chance(1, 2)) await this.#restore(host);
+  }
+
+  async #restore(host: string): Promise<void> {
+    const { prng } = this.#caller;
+    const options = { movesMax: 1 + prng.below(3), deadlineMs: 1_000 * (5 + prng.below(40)) };
+    const shown = await this.#caller.insist((client) => client.restoreHost(host, options));
+    if (shown instanceof ApiError || !shown.plan) return this.#note(`restore-plan ${host}`, shown);
+    const { hash } = shown.plan;
+    this.#note(
+      `restore ${host}`,
+      await this.#caller.insist((client) => client.restoreHost(host, { ...options, apply: hash })),
+    );
   }
 
   #note(what: string, answer: unknown): void {

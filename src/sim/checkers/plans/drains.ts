@@ -1,4 +1,4 @@
-// Drains: each ends, at its deadline at the latest, by the clocks of the control planes. One that is over has left nothing that runs on its
+// Drains and restores: each ends, at its deadline at the latest, by the clocks of the control planes. One that is over has left nothing that runs on its
 // host, or says of each instance why it is still there.
 
 import type { Instance } from '../../../api/resources/instance.ts';
@@ -7,7 +7,7 @@ import type { Checker, Facts } from '../checker.ts';
 
 export function drainsChecker({ state, servers, nowMs }: Facts): Checker {
   /** A control plane whose clock went back has more time until the deadline. */
-  const isOverdue = ({ deadlineAtMs }: HostPlanRecord): boolean =>
+  const isOverdue = ({ deadlineAtMs }: Pick<HostPlanRecord, 'deadlineAtMs'>): boolean =>
     servers().every(({ wallMs = nowMs }) => wallMs() > (deadlineAtMs ?? 0));
   return {
     invariant: 0,
@@ -28,6 +28,10 @@ export function drainsChecker({ state, servers, nowMs }: Facts): Checker {
         if (evicted && host !== undefined) running.set(host, [...(running.get(host) ?? []), instance]);
       }
       const hosts = new Set(Array.from(state.list('host'), ({ metadata }) => metadata.id));
+      for (const { host, hostId, phase, deadlineAtMs } of state.list('hostRestore')) {
+        if (!hosts.has(hostId)) yield `the restore of host ${host}, which is gone, is still kept`;
+        if (phase === 'Restoring' && isOverdue({ deadlineAtMs })) yield `host ${host} is still being restored`;
+      }
       for (const plan of state.list('hostPlan')) {
         const { host, hostId, phase } = plan;
         if (!hosts.has(hostId)) yield `the plan of host ${host}, which is gone, is still kept`;
