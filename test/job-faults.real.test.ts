@@ -1,5 +1,6 @@
 // Jobs in real guests when something breaks: the guest, the server and the agent at the worst moments; programs that flood, never end,
 // fill their disk or leave daemons behind; and instances that are held for a look inside.
+// Only the first test stops the server and the agent: the others, each with jobs of its own, run at the same time.
 
 import { createHash } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
@@ -80,26 +81,6 @@ const numbered = (word: string, count: number): string => {
   return text;
 };
 
-it('makes another guest for an attempt whose guest is killed, as often as it may', async () => {
-  await begin('mended', 'echo on $(hostname); case $(hostname) in *-1) sleep 600 ;; esac; echo done');
-  await begin('broken', 'sleep 600', { retries: { max: 1, on: ['infrastructure'] } });
-  await lineOf('mended', 'on mended-1');
-  await killGuest(await running('mended'));
-  await killGuest(await running('broken'));
-  await killGuest(await running('broken', 2));
-  const { status } = await ended('mended');
-  expect(status).toMatchObject({ phase: 'Succeeded', exitCode: 0, attempt: 2 });
-  expect(status.attempts).toMatchObject([
-    { outcome: 'infrastructure', reason: 'GuestEnded' },
-    { outcome: 'succeeded' },
-  ]);
-  expect(await berth('job', 'logs', 'mended')).toMatchObject({ stdout: 'on mended-2\ndone\n' });
-  expect(await berth('job', 'logs', 'mended', '--attempt', '1')).toMatchObject({ stdout: 'on mended-1\n' });
-  const broken = await ended('broken');
-  expect(broken.status).toMatchObject({ phase: 'Failed', reason: 'GuestEnded', attempt: 2 });
-  expect(broken.status.exitCode).toBeUndefined();
-});
-
 it('has the result, the last line and the artifacts of a program that ends while server and agent are away', async () => {
   const script = 'echo begun; sleep 5; head -c 3000000 /dev/urandom >big.bin; md5sum big.bin; printf end; exit 9';
   await begin('away', script, { artifacts: ['*.bin'] });
@@ -124,7 +105,27 @@ async function untilAgentSaid(words: string): Promise<void> {
   while (!fleet.agentSaid().includes(words)) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
-it('keeps each of 100,000 lines of a program that then closes its output', async () => {
+it.concurrent('makes another guest for an attempt whose guest is killed, as often as it may', async () => {
+  await begin('mended', 'echo on $(hostname); case $(hostname) in *-1) sleep 600 ;; esac; echo done');
+  await begin('broken', 'sleep 600', { retries: { max: 1, on: ['infrastructure'] } });
+  await lineOf('mended', 'on mended-1');
+  await killGuest(await running('mended'));
+  await killGuest(await running('broken'));
+  await killGuest(await running('broken', 2));
+  const { status } = await ended('mended');
+  expect(status).toMatchObject({ phase: 'Succeeded', exitCode: 0, attempt: 2 });
+  expect(status.attempts).toMatchObject([
+    { outcome: 'infrastructure', reason: 'GuestEnded' },
+    { outcome: 'succeeded' },
+  ]);
+  expect(await berth('job', 'logs', 'mended')).toMatchObject({ stdout: 'on mended-2\ndone\n' });
+  expect(await berth('job', 'logs', 'mended', '--attempt', '1')).toMatchObject({ stdout: 'on mended-1\n' });
+  const broken = await ended('broken');
+  expect(broken.status).toMatchObject({ phase: 'Failed', reason: 'GuestEnded', attempt: 2 });
+  expect(broken.status.exitCode).toBeUndefined();
+});
+
+it.concurrent('keeps each of 100,000 lines of a program that then closes its output', async () => {
   const script =
     'awk \'BEGIN { for (i = 1; i <= 100000; i++) { print "line " i; if (i % 10 == 0) print "err " i / 10 >"/dev/stderr" } }\'; exec >&- 2>&-; sleep 1; exit 6';
   await begin('flood', script);
@@ -145,7 +146,7 @@ async function logOf(name: string): Promise<Record<'stdout' | 'stderr', string>>
   return texts;
 }
 
-it('ends by the end of the program, whatever daemons hold its output and however full its disk is', async () => {
+it.concurrent('ends by the end of the program, whatever daemons hold its output and however full its disk is', async () => {
   const script = [
     'setsid sh -c "while :; do sleep 1; done" &',
     'dd if=/dev/zero of=fill bs=1M 2>/dev/null; echo more >fill2 || echo full; ls fill',
@@ -161,7 +162,7 @@ it('ends by the end of the program, whatever daemons hold its output and however
   expect(await readFile(join(to, 'kept.txt'), 'utf8')).toBe('kept\n');
 });
 
-it('ends programs that ignore SIGTERM, when they are cancelled and when their time is over', async () => {
+it.concurrent('ends programs that ignore SIGTERM, when they are cancelled and when their time is over', async () => {
   const script = 'trap "" TERM; echo begun; while :; do sleep 1; done';
   await begin('stubborn', script);
   await begin('endless', script, { timeoutMs: 3000, retries: { max: 2, on: ['infrastructure', 'failure'] } });
@@ -174,7 +175,7 @@ it('ends programs that ignore SIGTERM, when they are cancelled and when their ti
   await fleet.gone('endless-1');
 });
 
-it('cancels what has no place yet, and nothing of it was run', async () => {
+it.concurrent('cancels what has no place yet, and nothing of it was run', async () => {
   const waits = berth('job', 'run', 'tiny', '-n', 'waits', '--cpus', '900', '--', 'echo never');
   await until('waits', ({ phase }) => phase === 'Queued');
   expect(await berth('job', 'cancel', 'waits')).toMatchObject({ code: 0 });
@@ -183,7 +184,7 @@ it('cancels what has no place yet, and nothing of it was run', async () => {
   await fleet.gone('waits-1');
 });
 
-it('holds the instance of a failed program for a look inside, and removes it then', async () => {
+it.concurrent('holds the instance of a failed program for a look inside, and removes it then', async () => {
   const ran = await berth('job', 'run', 'tiny', '-n', 'held', '--hold', '25s', '--', 'echo secret >found; exit 2');
   expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('berth console held-1') });
   const { stdout } = await berth('job', 'ls');
