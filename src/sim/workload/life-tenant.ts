@@ -40,8 +40,8 @@ export class LifeTenant {
       metadata: { name: key, labels: { [keyLabel]: key, tenant: name } },
       spec: { ...drawInstance(prng), cpus: 1, memoryMiB: 256, ...life },
     };
-    // Its first answer was lost, and its time is over since.
-    const mayRefuse = (code: string): boolean => code === 'Conflict';
+    // Its first answer was lost, and its time is over since; or it is removed already.
+    const mayRefuse = (code: string): boolean => code === 'Conflict' || (code === 'NotFound' && 'ttlMs' in life);
     const made = await this.#caller.createInstance({ key, body, mayRefuse });
     if (made) this.#own.push(made);
   }
