@@ -4,7 +4,7 @@
 import { chmod, mkdir, stat } from 'node:fs/promises';
 import type { GuestUsers } from './host/guest-user.ts';
 
-/** Whether guests are run by somebody else than the agent: libvirt's user, or with `ownUsers` one for each guest of QEMU. */
+/** Whether guests run as a user other than the agent's: libvirt's user, or with `ownUsers` one for each guest of QEMU. */
 export function needsPassage(drivers: readonly string[], { ownUsers }: { readonly ownUsers: boolean }): boolean {
   return drivers.includes('libvirt') || (ownUsers && drivers.includes('qemu'));
 }
@@ -12,7 +12,7 @@ export function needsPassage(drivers: readonly string[], { ownUsers }: { readonl
 /** The last of `guestUsers` are for fetches of commits, one for each at once. Small ranges are left to guests. */
 const fetchUsers = { count: 4, ofAtLeast: 64 } as const;
 
-/** Only root may run guests as somebody else. */
+/** Only root may run guests as another user. */
 export function guestUsersOf({ first, count }: GuestUsers, userId: number): GuestUsers | undefined {
   if (userId !== 0 || count === 0) return undefined;
   return { first, count: count < fetchUsers.ofAtLeast ? count : count - fetchUsers.count };

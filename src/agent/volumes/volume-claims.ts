@@ -7,7 +7,7 @@ export interface VolumeClaims {
   release(owner: string): void;
 }
 
-/** `onRelease` is called for each volume that may be had again, when somebody asked for it in vain. */
+/** `onRelease` is called for each released volume whose claim was refused meanwhile. */
 export function createVolumeClaims(onRelease: (volumeId: string) => void): VolumeClaims {
   const owners = new Map<string, string>();
   const refused = new Set<string>();

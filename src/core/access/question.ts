@@ -1,4 +1,4 @@
-// Question: may somebody do this? And the question about a stored resource.
+// Question: may a caller do this? And the question about a stored resource.
 
 import type { AccessResource, Verb } from '../../api/access.ts';
 import type { AnyResource } from '../../api/resources/index.ts';

@@ -30,7 +30,7 @@ export function rightsOf(principal: Principal, snapshot: Snapshot): Rights {
   }
 }
 
-/** Grows whenever somebody's rights may have changed. */
+/** Grows whenever the rights of any caller may have changed. */
 export function accessVersion(snapshot: Snapshot): number {
   return compiledIn(snapshot).version;
 }

@@ -76,7 +76,7 @@ export function capacityWithoutNames(capacity: Capacity): Capacity {
   };
 }
 
-/** The same for somebody who may see hosts, but not the names of guests. */
+/** The same for a caller who may see hosts, but not the names of guests. */
 export function capacityWithoutGuests(capacity: Capacity): Capacity {
   const { losses } = capacity;
   const unnamed = losses.map((loss) => ({

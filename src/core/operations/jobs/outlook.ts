@@ -1,5 +1,5 @@
 // When a job that waits may start: its place among the jobs that wait, and an estimate from recent durations. Computed
-// when somebody asks, never stored: every job that ends would change it for all others.
+// on request, never stored: every job that ends would change it for all others.
 //
 // The estimate replays the queue over the places that are in use now, with the median of the last 20 durations of each
 // label. It is absent where fewer than 5 are known. Errors of 30 to 50 % are normal, and fair shares make them larger.

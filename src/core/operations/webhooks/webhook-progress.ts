@@ -25,7 +25,7 @@ export function writeProgress(
   return { plan: { changes: [{ key, ifRevision: revision, value: progress }] }, written: true, revision };
 }
 
-/** The webhook is sent nothing more until somebody replaces it. */
+/** No event is sent to the webhook until it is replaced. */
 export function disableWebhook(
   snapshot: Snapshot,
   { key, id, reason }: { readonly key: string; readonly id: string; readonly reason: string },

@@ -55,7 +55,7 @@ export interface AuthenticatorParts {
   readonly hostSecret: Uint8Array;
   /** A token was used. */
   readonly onUsed: (use: { readonly name: string; readonly uid: string; readonly lastUsedAtMs: number }) => void;
-  /** Somebody showed what does not count. */
+  /** A request had credentials that are invalid. */
   readonly onFailed?: (failure: { readonly address: string; readonly reason: AuthenticationFailure }) => void;
 }
 

@@ -83,7 +83,7 @@ function reads(rights: Rights, resource: AccessResource, project: string | undef
 }
 
 function readsOrPlaces(rights: Rights, resource: AccessResource, project: string | undefined): boolean {
-  // Of events, somebody who works on hosts reads those about the fleet: they belong to no project.
+  // A caller with rights on hosts also reads events about the fleet, which belong to no project.
   if (resource === 'event' && project !== '') return rights.allows({ verb: 'read', resource, project });
   return (
     rights.allows({ verb: 'read', resource, project }) || rights.allows({ verb: 'read-placement', resource, project })
@@ -100,7 +100,7 @@ export function visibleTo(principal: Principal, snapshot: Snapshot): Seen {
   };
 }
 
-/** Id, project, host, size and state: what somebody who works on hosts needs of a guest. */
+/** Id, project, host, size and state: what a caller with rights on hosts may see of a guest. */
 function onlyPlace(resource: AnyResource): AnyResource {
   const { id, project, revision, generation, createdAtMs } = resource.metadata;
   const metadata = { id, name: id, project, revision, generation, createdAtMs, labels: {} };

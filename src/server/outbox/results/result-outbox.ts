@@ -26,7 +26,7 @@ export interface ResultOutboxParts {
 
 /** Also how soon a new leader begins. */
 const lookEveryMs = 1_000;
-/** Results that no queue wants: somebody has to bind one. */
+/** Retry delay of results that the exchange cannot route: an operator has to bind a queue first. */
 const unroutedRetryMs = 60_000;
 const failureRetryMs = 5_000;
 /** With the intake's 5 s this is less than a server has to stop. */
