@@ -222,6 +222,11 @@ function poolColumns({ nowMs }: ViewFacts): Column<Pool>[] {
     { header: 'NAME', value: ({ metadata }) => metadata.name },
     { header: 'PROFILE', value: ({ spec }) => spec.profile ?? '' },
     { header: 'CPU RATIO', value: ({ spec }) => String(spec.allocationRatios?.['VCPU'] ?? ''), right: true },
+    {
+      header: 'REBALANCE',
+      importance: 'minor',
+      value: ({ spec: { rebalance } }) => (rebalance?.paused ? 'paused' : (rebalance?.mode ?? '')),
+    },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
     { header: 'DESCRIPTION', importance: 'minor', value: ({ spec }) => spec.description },
   ];

@@ -330,7 +330,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'rebalance',
     group: fleet,
-    summary: 'Show how fewer hosts could be used, or do it',
+    summary: 'Show how fewer hosts could be used, or do it, on request or at times',
     load: async () => (await import('./fleet/rebalance.ts')).rebalanceCommand,
   },
   {

@@ -1,10 +1,12 @@
-// The plan that empties hosts which are little used, by moving their copies of workloads to others. It is shown before it is applied, and is
+// The plan that empties hosts which are little used, by moving their instances to others. It is shown before it is applied, and is
 // applied by its hash, as drains of these hosts which open them again.
 
 import { type Static, Type } from 'typebox';
 import { HostDrain, PlannedGuest } from './host-plan.ts';
 
 const closed = { additionalProperties: false } as const;
+
+export const rebalanceMoves = ['replace', 'live', 'cold'] as const;
 
 export const RebalanceOptions = Type.Object(
   {
@@ -22,6 +24,17 @@ export const RebalanceOptions = Type.Object(
       minimum: 0,
       maximum: 30 * 86_400_000,
       description: 'an instance that was placed later than this ago is not moved',
+    }),
+    moves: Type.Enum([...rebalanceMoves], {
+      default: 'replace',
+      description:
+        'which instances may leave their hosts. replace: copies of workloads, which are replaced; live: also instances that move while they run; cold: also those that are stopped for their move. Never protected ones',
+    }),
+    emptiedMin: Type.Integer({
+      default: 1,
+      minimum: 1,
+      maximum: 100,
+      description: 'the plan moves nothing when it would empty fewer hosts',
     }),
   },
   closed,
@@ -44,7 +57,8 @@ export const RebalancePlan = Type.Object(
     options: RebalanceOptions,
     hosts: Type.Array(EmptiedHost, { description: 'those that are emptied' }),
     needMigration: Type.Array(EmptiedHost, {
-      description: 'those that could be emptied if their instances could be migrated; the plan does not touch them',
+      description:
+        'those that could be emptied if their instances were migrated, which the options do not permit; the plan does not touch them',
     }),
     inUse: Type.Object({ before: Type.Integer(), after: Type.Integer() }, { ...closed, description: 'hosts' }),
     moves: Type.Integer(),

@@ -1,10 +1,11 @@
-// Pool: a named part of the fleet. A host is in the pool that its spec names.
+// Pool: a named part of the fleet. A host is in the pool that its spec names. `status` is written by core/controllers/hosts/rebalance.ts.
 
 import { type Static, Type } from 'typebox';
 import { AllocationRatios, ScoreWeights } from './host-rules.ts';
 import { OnHostLoss, onHostLossHelp } from './host-state.ts';
 import { PlainPath } from './mount.ts';
 import { Amounts, Name, type Resource, type ResourceDefinition } from './metadata.ts';
+import { PoolRebalance, PoolRebalanceStatus } from './pool-rebalance.ts';
 import { profileNames } from './profile.ts';
 
 export const PoolSpec = Type.Object(
@@ -43,6 +44,12 @@ export const PoolSpec = Type.Object(
         description: `for instances of this pool that do not set it, once their host is down: ${onHostLossHelp}`,
       }),
     ),
+    rebalance: Type.Optional(
+      Type.Unsafe<PoolRebalance>({
+        ...PoolRebalance,
+        description: 'when plans are made to use fewer of its hosts; default: on request only',
+      }),
+    ),
     defaults: Type.Optional(
       Type.Object(
         {
@@ -60,7 +67,13 @@ export const PoolSpec = Type.Object(
 );
 export type PoolSpec = Static<typeof PoolSpec>;
 
-export type Pool = Resource<'pool', PoolSpec, Record<string, never>>;
+export const PoolStatus = Type.Object(
+  { rebalance: Type.Optional(PoolRebalanceStatus) },
+  { additionalProperties: false },
+);
+export type PoolStatus = Static<typeof PoolStatus>;
+
+export type Pool = Resource<'pool', PoolSpec, PoolStatus>;
 
 export const poolDefinition = {
   kind: 'pool',
@@ -70,6 +83,6 @@ export const poolDefinition = {
   description: 'A named group of hosts.',
   name: Name,
   spec: PoolSpec,
-  status: Type.Object({}, { additionalProperties: false }),
+  status: PoolStatus,
   verbs: ['create', 'replace', 'delete'],
 } as const satisfies ResourceDefinition;

@@ -30,7 +30,7 @@ describe('berth rebalance', () => {
       'NAME   FROM  ACTION    TO  WHY',
       'web-1  h2    replaced  h1  workload web creates another',
       '',
-      'These could leave their hosts only by a migration; the plan does not touch them:',
+      'These could leave their hosts only by a move that --moves does not permit; the plan does not touch them:',
       'NAME  FROM',
       'db    h3',
       '',

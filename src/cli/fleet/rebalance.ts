@@ -1,17 +1,18 @@
 // `berth rebalance`: which hosts could be emptied, and by which moves; with --apply they are.
 
 import { Command } from 'commander';
-import type { RebalanceOptions, RebalancePlan } from '../../api/plans/rebalance.ts';
-import type { PlannedGuest } from '../../api/plans/host-plan.ts';
+import { rebalanceMoves, type RebalanceOptions } from '../../api/plans/rebalance.ts';
 import type { Cli } from '../cli.ts';
 import { attempting } from '../exit-codes.ts';
 import { parseDurationMs, parseInteger } from '../options/units.ts';
+import { oneOf } from '../options/place-options.ts';
 import { applyCommand } from '../print/apply-command.ts';
-import { type Column, coloursFor, type Format, printValue, tableLines } from '../print/output.ts';
+import { type Format, printValue } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
-import { visible } from '../print/terminal.ts';
 import { openSession } from '../session.ts';
-import { planColumns } from './host-drain.ts';
+import { movesHelp, planLines } from './rebalances/plan-lines.ts';
+import { scheduleCommand } from './rebalances/schedule.ts';
+import { showCommand } from './rebalances/show.ts';
 
 interface Flags {
   readonly pool?: string;
@@ -19,6 +20,8 @@ interface Flags {
   readonly threshold: string;
   readonly movesMax: string;
   readonly coolDown: string;
+  readonly moves: string;
+  readonly emptiedMin: string;
   readonly apply?: string;
   readonly output: Format;
 }
@@ -31,6 +34,8 @@ export function rebalanceCommand(cli: Cli): Command {
     .option('--threshold <percent>', 'leave hosts alone that are allocated beyond this', '50')
     .option('--moves-max <count>', 'moves at a time', '4')
     .option('--cool-down <duration>', 'do not move instances placed more recently than this', '1h')
+    .option('--moves <which>', `which instances may leave their hosts: ${movesHelp}`, 'replace')
+    .option('--emptied-min <count>', 'move nothing when fewer hosts would be emptied', '1')
     .option('--apply <hash>', 'carry out the plan with this hash, with the same options; refused when it has changed')
     .addOption(outputOption('value'))
     .action(async (flags: Flags, command: Command) => {
@@ -45,49 +50,19 @@ export function rebalanceCommand(cli: Cli): Command {
         for (const { host } of drains ?? [])
           cli.stdout.write(`${host} is being emptied: berth host drain ${host} --watch\n`);
       });
-    });
+    })
+    .addCommand(showCommand(cli))
+    .addCommand(scheduleCommand(cli));
 }
 
-function optionsOf({ pool, budget, threshold, movesMax, coolDown }: Flags): RebalanceOptions {
+function optionsOf({ pool, budget, threshold, movesMax, coolDown, moves, emptiedMin }: Flags): RebalanceOptions {
   return {
     ...(pool === undefined ? {} : { pool }),
     budget: parseInteger('--budget', budget, { min: 1, max: 500 }),
     thresholdPercent: parseInteger('--threshold', threshold, { min: 1, max: 100 }),
     movesMax: parseInteger('--moves-max', movesMax, { min: 1, max: 100 }),
     coolDownMs: parseDurationMs('--cool-down', coolDown),
+    moves: oneOf('--moves', moves, rebalanceMoves),
+    emptiedMin: parseInteger('--emptied-min', emptiedMin, { min: 1, max: 100 }),
   };
 }
-
-type Row = PlannedGuest & { readonly from: string };
-
-function planLines(cli: Cli, { hosts, needMigration, inUse, moves, hash }: RebalancePlan, next: string): string[] {
-  const colours = coloursFor(cli.stdout, cli.environment);
-  const rowsOf = (from: typeof hosts): Row[] =>
-    from.flatMap(({ host, guests }) => guests.map((guest) => ({ ...guest, from: host })));
-  const later = needMigration.length === 0 ? [] : migrationLines(rowsOf(needMigration));
-  if (hosts.length === 0) return ['No host can be emptied by moving copies of workloads.', ...later];
-  return [
-    `${moves} moves empty ${hosts.length} of ${inUse.before} hosts in use: ${hosts.map(({ host }) => host).join(', ')}.`,
-    '',
-    ...tableLines(columns, rowsOf(hosts), { colours }),
-    ...later,
-    '',
-    `Plan ${hash}. Each host is closed while it is emptied, and then opened. Apply it with:`,
-    visible(`  ${next}`),
-  ];
-
-  function migrationLines(rows: readonly Row[]): string[] {
-    return [
-      '',
-      'These could leave their hosts only by a migration; the plan does not touch them:',
-      ...tableLines(columns.slice(0, 2), rows, { colours }),
-    ];
-  }
-}
-
-const [name, ...others] = planColumns;
-const columns: readonly Column<Row>[] = [
-  ...(name ? [name] : []),
-  { header: 'FROM', value: ({ from }) => from },
-  ...others,
-];

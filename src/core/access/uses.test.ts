@@ -9,6 +9,11 @@ const told = (resource: AnyResource): string[] =>
       `${verb} ${used} ${name} in ${project} for ${field}`,
   );
 
+function testPool(schedule: { readonly mode: 'suggest' | 'apply' }): AnyResource {
+  const rebalance = { cron: '0 3 * * *', ...schedule };
+  return { ...testGroup('a'), kind: 'pool', spec: { description: '', rebalance }, status: {} } as AnyResource; // its defaults do not matter
+}
+
 it.each<[string, AnyResource, readonly string[]]>([
   ['a plain instance', testInstance('a'), ['use image tiny in web for spec.image']],
   [
@@ -55,6 +60,12 @@ it.each<[string, AnyResource, readonly string[]]>([
     ['use volume b in web for spec.source.volume'],
   ],
   ['a group', testGroup('a'), []],
+  ['a pool with plans that are shown', testPool({ mode: 'suggest' }), []],
+  [
+    'a pool with plans that are carried out',
+    testPool({ mode: 'apply' }),
+    ['drain host {"cron":"0 3 * * *","mode":"apply"} in undefined for spec.rebalance'],
+  ],
   ['an image', testImage(), []],
 ])('%s', (_name, resource, expected) => {
   expect(told(resource)).toEqual(expected);

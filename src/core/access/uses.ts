@@ -2,9 +2,11 @@
 // about what it adds.
 
 import type { AnyResource } from '../../api/resources/index.ts';
+import type { PoolSpec } from '../../api/resources/pool.ts';
 import type { WebhookSpec } from '../../api/resources/webhook.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { type NamingSpec, secretsNamedBy } from '../operations/secret-references.ts';
+import { canonicalJson } from '../../base/json/canonical-json.ts';
 import type { Question } from './question.ts';
 
 export interface Use {
@@ -23,7 +25,7 @@ type Fields = Omit<NamingSpec, 'containers'> &
     readonly placement?: { readonly pool?: string | undefined; readonly task?: string | undefined } | undefined;
   };
 
-/** The uses of the spec of an instance, job, task, spare or volume in a project; none for other kinds. */
+/** The uses of the spec of an instance, job, task, spare or volume in a project, and of a webhook or a pool; none for other kinds. */
 export function usesOf(resource: AnyResource, project: string): Use[] {
   switch (resource.kind) {
     case 'instance':
@@ -41,9 +43,18 @@ export function usesOf(resource: AnyResource, project: string): Use[] {
       }));
     case 'webhook':
       return usesOfWebhook(resource.spec, project);
+    case 'pool':
+      return usesOfPool(resource.spec);
     default:
       return [];
   }
+}
+
+/** Its schedule drains hosts: to let it, or to change what it does then, takes the right to. */
+function usesOfPool({ rebalance }: PoolSpec): Use[] {
+  if (rebalance?.mode !== 'apply') return [];
+  const question = { verb: 'drain', resource: 'host' } as const;
+  return [{ question, field: 'spec.rebalance', name: canonicalJson({ ...rebalance }) }];
 }
 
 /** It gets what its creator may read. */

@@ -11,6 +11,7 @@ import { inventory } from './hosts/inventory.ts';
 import { job } from './jobs/job.ts';
 import { jobTemplate } from './jobs/job-template.ts';
 import { lostHost } from './hosts/lost-host.ts';
+import { rebalance } from './hosts/rebalance.ts';
 import { migration } from './migration.ts';
 import { overdue } from './overdue.ts';
 import { placement } from './placement.ts';
@@ -47,6 +48,7 @@ export const controllers: readonly Controller[] = [
   drain,
   restore,
   roll,
+  rebalance,
   migration,
   overdue,
   inventory,

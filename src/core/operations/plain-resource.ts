@@ -40,7 +40,7 @@ interface PlainByKind {
 export type PlainKind = keyof PlainByKind;
 type PlainResource = PlainByKind[PlainKind];
 export type PlainSpec<K extends PlainKind> = PlainByKind[K]['spec'];
-type Head = Pick<PlainResource, 'schemaVersion' | 'metadata' | 'status'>;
+type Head = Pick<Image, 'schemaVersion' | 'metadata' | 'status'>;
 
 const idPrefix: Readonly<Record<PlainKind, string>> = {
   image: 'img',

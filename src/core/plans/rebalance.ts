@@ -12,7 +12,7 @@ import { isDraining, isReady } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { guestsOfPlan, type Seated } from './drain.ts';
-import { type Found, guestsOn } from './guests-on.ts';
+import { type Found, guestsOn, isLive, type Mover } from './guests-on.ts';
 
 /** Hosts are closed while they are emptied, and opened again. */
 export function drainOptionsOf({ movesMax }: RebalanceOptions, hosts: number): DrainOptions {
@@ -28,20 +28,15 @@ export function drainOptionsOf({ movesMax }: RebalanceOptions, hosts: number): D
 export function planRebalance(snapshot: Snapshot, options: RebalanceOptions, ctx: Context): RebalancePlan {
   const looked = lookAt(snapshot, options, ctx);
   const classes = Array.from(fleetOf(snapshot).columns(), ({ resourceClass }) => resourceClass);
-  const chosen = emptiable(looked, { ...options, classes }, ({ action }) => action === 'replace').slice(
+  const chosen = emptiable(looked, { ...options, classes }, (guest) => mayLeave(guest, options)).slice(
     0,
     options.movesMax,
   );
-  const hosts = drainsOf(snapshot, chosen, options);
+  const planned = drainsOf(snapshot, chosen, options);
+  const hosts = planned.length < options.emptiedMin ? [] : planned;
   const emptied = new Set(hosts.map(({ host }) => host));
   const others = looked.filter(({ host }) => !emptied.has(host.metadata.name));
-  // A cold move stops its guest: a plan for many does not do that unasked.
-  const movable = ({ action }: Found['guest']): boolean => action === 'replace' || action === 'move';
-  const needMigration = emptiable(others, { ...options, classes }, movable).map(({ host, found }) => ({
-    host: host.metadata.name,
-    hostId: host.metadata.id,
-    guests: found.map(({ guest }) => guest),
-  }));
+  const needMigration = migratable(others, { ...options, classes });
   const used = looked.filter(({ found }) => found.length > 0).length;
   const agreed = hosts.map(({ hostId, guests }) => [
     hostId,
@@ -55,6 +50,27 @@ export function planRebalance(snapshot: Snapshot, options: RebalanceOptions, ctx
     inUse: { before: used, after: used - hosts.length },
     moves: hosts.reduce((sum, { guests }) => sum + guests.length, 0),
   };
+}
+
+/** A cold move stops its guest: a plan for many does not do that unasked. */
+function mayLeave(guest: Found['guest'], { moves }: Pick<RebalanceOptions, 'moves'>): boolean {
+  if (guest.action === 'replace') return true;
+  return guest.action === 'move' && (moves === 'cold' || (moves === 'live' && isLive(guest)));
+}
+
+/** What could be emptied only by moves that the options do not permit. */
+function migratable(
+  others: readonly Looked[],
+  options: RebalanceOptions & { readonly classes: readonly string[] },
+): EmptiedHost[] {
+  const any = emptiable(others, options, (guest) => mayLeave(guest, { moves: 'cold' }));
+  return any
+    .filter(({ found }) => found.some(({ guest }) => !mayLeave(guest, options)))
+    .map(({ host, found }) => ({
+      host: host.metadata.name,
+      hostId: host.metadata.id,
+      guests: found.map(({ guest }) => guest),
+    }));
 }
 
 interface Looked {
@@ -78,7 +94,7 @@ function lookAt(
     const { spec, status, metadata } = host;
     const slot = fleet.slotOf(metadata.name);
     if (slot === undefined || spec.paused || status.outside || isDraining(host) || !isReady(status)) continue;
-    if (pool !== undefined && spec.pool !== pool) continue;
+    if (pool !== undefined && (spec.pool ?? 'default') !== pool) continue;
     const found = guestsOn(snapshot, { verb: 'drain', host: metadata.name, options: asked });
     const packed = roomOf(fleet, slot);
     const used = Math.max(0, ...packed.capacity.map((all, i) => (all > 0 ? 1 - (packed.free[i] ?? 0) / all : 0)));
@@ -114,7 +130,7 @@ function emptiable(
   const hosts = looked.map(({ found, kept, packed }) => ({
     ...packed,
     instances: found.map(
-      ({ guest, mover }): Movable => ({ shape: kept || mover?.last || !movable(guest) ? -1 : shapeOf(guest) }),
+      ({ guest, mover }): Movable => ({ shape: kept || isBound(mover) || !movable(guest) ? -1 : shapeOf(guest) }),
     ),
   }));
   const moves = planMoves({ hosts, shapes, ...price, lastOpenS: shapes.map(() => 0), budget });
@@ -122,10 +138,18 @@ function emptiable(
   return looked.filter((_, i) => from.has(i));
 }
 
-/** A person asks for the moves: none costs too much. */
+/** It stays on its host unless a person names it: its workload has one copy per host, or it is protected. */
+function isBound(mover: Mover | undefined): boolean {
+  return mover?.last === true || mover?.instance.spec.protected === true;
+}
+
+/** The moves are asked for: none costs too much. */
 const price = { nowS: 0, lifetimeS: 0, budgetScale: 1 } as const;
 
-/** Each with all others closed, and with what has left before. A host that would not become empty is left out. */
+/**
+ * Each with all others closed, and with what has left before. A host that would not become empty is left out, and one whose instances would
+ * go to an idle host: as many hosts would be in use as before, and the next plan would move them back.
+ */
 function drainsOf(snapshot: Snapshot, chosen: readonly Looked[], options: RebalanceOptions): EmptiedHost[] {
   let closed = chosen.map(({ host }) => host.metadata.name);
   const seated: Seated[] = [];
@@ -134,10 +158,16 @@ function drainsOf(snapshot: Snapshot, chosen: readonly Looked[], options: Rebala
     const { name, id } = host.metadata;
     const drained = { verb: 'drain', host: name, options: drainOptionsOf(options, chosen.length) } as const;
     const made = guestsOfPlan(snapshot, drained, { closed, seated });
-    if (made.guests.every(({ action, target }) => action === 'replace' && target !== undefined)) {
+    const leave = made.guests.every((guest) => mayLeave(guest, options) && guest.target !== undefined);
+    if (leave && !made.guests.some(({ target = '' }) => isIdle(snapshot, target))) {
       hosts.push({ host: name, hostId: id, guests: made.guests });
       seated.push(...made.seated);
     } else closed = closed.filter((each) => each !== name);
   }
   return hosts;
+}
+
+function isIdle(snapshot: Snapshot, host: string): boolean {
+  const [any] = snapshot.allocationsOnHost(host);
+  return any === undefined;
 }

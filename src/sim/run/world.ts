@@ -368,7 +368,12 @@ export class World {
       ...(this.scenario.drainsHosts
         ? { drains: { prng: seededPrng(this.seed, 'drains'), hosts: this.hosts.map(({ name }) => name) } }
         : {}),
-      ...(this.scenario.drainsHosts ? { rebalancerPrng: seededPrng(this.seed, 'rebalances') } : {}),
+      ...(this.scenario.drainsHosts
+        ? {
+            rebalancerPrng: seededPrng(this.seed, 'rebalances'),
+            rebalanceKeeperPrng: seededPrng(this.seed, 'schedules of rebalances'),
+          }
+        : {}),
       ...(resizes ? { resizerPrng: seededPrng(this.seed, 'sizes') } : {}),
       ...(hasLifetimes ? { lifePrng: seededPrng(this.seed, 'lifetimes') } : {}),
       ...(keepsWarm ? { warmPrng: seededPrng(this.seed, 'warm pools') } : {}),

@@ -18,6 +18,7 @@ import { NewsTenant, type NewsTenantOptions } from './news-tenant.ts';
 import { Operator } from './operator.ts';
 import type { WorkloadParts } from './parts.ts';
 import { PlacementTenant } from './placement-tenant.ts';
+import { RebalanceKeeper } from './rebalance-keeper.ts';
 import { Rebalancer } from './rebalancer.ts';
 import { ReplicaTenant } from './replica-tenant.ts';
 import { RequestPublisher, type RequestPublisherOptions } from './request-publisher.ts';
@@ -57,6 +58,8 @@ export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> 
   readonly resizerPrng?: Prng;
   /** The same for an operator who empties little used hosts. */
   readonly rebalancerPrng?: Prng;
+  /** The same for the keeper of a schedule that does so. */
+  readonly rebalanceKeeperPrng?: Prng;
   /** The same for a tenant of instances that expire or are protected. */
   readonly lifePrng?: Prng;
   /** The same for a tenant of a warm pool, and of one for jobs. */
@@ -149,10 +152,12 @@ export class Workload {
 
   /** Those that came after all others. */
   #startLater(): void {
-    const { resizerPrng, rebalancerPrng, warmPrng, lifePrng } = this.#options;
+    const { resizerPrng, rebalancerPrng, rebalanceKeeperPrng, warmPrng, lifePrng } = this.#options;
     if (lifePrng) this.#running.push(new LifeTenant(this.#callerOf('mayfly-1', lifePrng)).run());
     if (resizerPrng) this.#running.push(new Resizer(this.#callerOf('sizer-1', resizerPrng)).run());
     if (rebalancerPrng) this.#running.push(new Rebalancer(this.#callerOf('packer-1', rebalancerPrng)).run());
+    if (rebalanceKeeperPrng)
+      this.#running.push(new RebalanceKeeper(this.#callerOf('packer-2', rebalanceKeeperPrng)).run());
     if (!warmPrng) return;
     this.#running.push(new WarmTenant(this.#callerOf('warmer-2', warmPrng.split())).run());
     this.#running.push(new WarmJobTenant(this.#callerOf('warmer-3', warmPrng.split())).run());

@@ -1,6 +1,7 @@
 // Asks the server for a plan, and applies it by its hash.
 
 import type { DrainOptions } from '../../../src/api/plans/host-plan.ts';
+import { rebalanceMoves } from '../../../src/api/plans/rebalance.ts';
 import { isUsedKind } from '../../../src/api/plans/used-kinds.ts';
 import { client } from '../../data/client.ts';
 import { kindNamed, paths } from '../../paths.ts';
@@ -166,12 +167,16 @@ function drainOptions(answers: Answers): Partial<DrainOptions> {
 function rebalanceOptions(answers: Answers): Parameters<typeof client.rebalance>[0] {
   const [budget, threshold] = [numberOf(answers, 'budget'), numberOf(answers, 'threshold')];
   const [movesMax, coolDown] = [numberOf(answers, 'movesMax'), numberOf(answers, 'coolDown')];
+  const moves = rebalanceMoves.find((each) => each === answers['moves']);
+  const emptiedMin = numberOf(answers, 'emptiedMin');
   return {
     ...(answers['pool'] === undefined ? {} : { pool: answers['pool'] }),
     ...(budget === undefined ? {} : { budget }),
     ...(threshold === undefined ? {} : { thresholdPercent: threshold }),
     ...(movesMax === undefined ? {} : { movesMax }),
     ...(coolDown === undefined ? {} : { coolDownMs: coolDown * minuteMs }),
+    ...(moves === undefined ? {} : { moves }),
+    ...(emptiedMin === undefined ? {} : { emptiedMin }),
   };
 }
 

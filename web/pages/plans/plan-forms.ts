@@ -87,7 +87,7 @@ export const planForms: Readonly<Record<PlanVerb, PlanForm>> = {
   },
   rebalance: {
     title: 'Rebalance',
-    what: 'Empty lightly used hosts by moving copies of workloads to other hosts.',
+    what: 'Empty lightly used hosts by moving their instances to other hosts.',
     command: 'berth rebalance',
     needs: { verb: 'drain', resource: 'host' },
     fields: [
@@ -96,6 +96,22 @@ export const planForms: Readonly<Record<PlanVerb, PlanForm>> = {
       { name: 'threshold', label: 'Threshold, %', type: 'number', default: 50, min: 1, flag: '--threshold' },
       movesMax(4),
       { name: 'coolDown', label: 'Cool-down', type: 'number', default: 60, unit: 'm', min: 0, flag: '--cool-down' },
+      {
+        name: 'moves',
+        label: 'Instances that may leave',
+        type: 'choice',
+        choices: ['replace', 'live', 'cold'],
+        default: 'replace',
+        flag: '--moves',
+      },
+      {
+        name: 'emptiedMin',
+        label: 'Hosts emptied at least',
+        type: 'number',
+        default: 1,
+        min: 1,
+        flag: '--emptied-min',
+      },
     ],
   },
   migrate: {

@@ -8,6 +8,7 @@ import { mayAnywhere } from '../../data/may-anywhere.ts';
 import { Page } from '../../parts/page.tsx';
 import { PlanFormView } from './plan-form-view.tsx';
 import { answersOf, planCommand, planForms, type PlanVerb, planVerbs } from './plan-forms.ts';
+import { Suggested } from './suggested.tsx';
 import { UnderWay } from './under-way.tsx';
 
 export function PlansPage({ who }: { readonly who: WhoAmI }): ReactNode {
@@ -22,6 +23,7 @@ export function PlansPage({ who }: { readonly who: WhoAmI }): ReactNode {
   return (
     <Page title="Plans" command={planCommand(verb, answersOf(planForms[verb], search))}>
       <UnderWay />
+      <Suggested />
       <Tabs value={verb} onChange={(to) => setSearch(to === null ? {} : { verb: to })} keepMounted={false}>
         <Tabs.List>
           {verbs.map((each) => (

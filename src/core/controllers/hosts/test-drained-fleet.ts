@@ -45,8 +45,8 @@ export class World {
     this.settle();
   }
 
-  workload(spec: Partial<WorkloadSpec> = {}): void {
-    const input = { project: 'default', name: 'web', labels: {}, spec: testWorkloadSpec(spec) };
+  workload(spec: Partial<WorkloadSpec> = {}, name = 'web'): void {
+    const input = { project: 'default', name, labels: {}, spec: testWorkloadSpec(spec) };
     commitPlan(this.cache, createWorkload(this.cache, input, this.ctx()).plan);
     this.settle();
   }

@@ -69,6 +69,33 @@ describe('a rebalance', () => {
     expect([plan.moves, plan.needMigration.length]).toEqual([0, 1]);
   });
 
+  it('moves instances where the options permit it, and never protected ones', () => {
+    const offer = (name: string) => {
+      const entry = world.cache.get('host', keys.host(name));
+      if (!entry) throw new Error(`there is a host ${name}`);
+      const drivers = [{ name: 'fake', available: true, offers: ['migration' as const] }];
+      const value = { ...entry.value, status: { ...entry.value.status, drivers } };
+      commitPlan(world.cache, { changes: [{ key: entry.key, ifRevision: entry.revision, value }] });
+    };
+    const world = new World(['a', 'b']);
+    for (const name of ['a', 'b']) offer(name);
+    world.instance('kept', { cpus: 1, memoryMiB: 1_024, protected: true, placement: { hostLabels: { host: 'a' } } });
+    world.instance('free', { cpus: 1, memoryMiB: 1_024, placement: { profile: 'distribute-load' } });
+    world.nowMs += 2 * hourMs;
+    const { hosts } = planRebalance(world.cache, options({ moves: 'cold' }), world.ctx());
+    expect(hosts).toMatchObject([{ host: 'b', guests: [{ action: 'move', target: 'a' }] }]);
+    expect(planRebalance(world.cache, options({ moves: 'live' }), world.ctx()).moves).toBe(0);
+  });
+
+  it('moves nothing to an idle host', () => {
+    const world = new World(['a', 'b', 'c']);
+    const { template } = testWorkloadSpec();
+    const spec = { ...template.spec, cpus: 1, memoryMiB: 1_024, placement: { profile: 'distribute-load' as const } };
+    world.workload({ replicas: 2, template: { ...template, spec } });
+    world.nowMs += 2 * hourMs;
+    expect(planRebalance(world.cache, options(), world.ctx()).moves).toBe(0);
+  });
+
   it('is refused when the plan is another by now', () => {
     const world = spreadOut();
     world.nowMs += 2 * hourMs;

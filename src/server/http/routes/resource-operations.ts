@@ -24,6 +24,7 @@ import { WebhookSpec } from '../../../api/resources/webhook.ts';
 import { VolumeSpec } from '../../../api/resources/volume.ts';
 import { ApiError } from '../../../api/errors.ts';
 import type { Decision } from '../../../core/operations/decision.ts';
+import { createPool, replacePool } from '../../../core/operations/pool.ts';
 import {
   createPlainResource,
   deletePlainResource,
@@ -104,7 +105,13 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
   project: plainOperations('project', (spec) => parse(ProjectSpec, spec, 'spec')),
   image: plainOperations('image', (spec) => parse(ImageSpec, spec, 'spec')),
   size: plainOperations('size', (spec) => parse(SizeSpec, spec, 'spec')),
-  pool: plainOperations('pool', (spec) => parse(PoolSpec, spec, 'spec')),
+  pool: {
+    ...plainOperations('pool', (spec) => parse(PoolSpec, spec, 'spec')),
+    create: (snapshot, input, ctx) =>
+      createPool(snapshot, { ...input, spec: parse(PoolSpec, input.spec, 'spec') }, ctx),
+    replace: (snapshot, input, ctx) =>
+      replacePool(snapshot, { ...input, spec: parse(PoolSpec, input.spec, 'spec') }, ctx),
+  },
   task: {
     create: (snapshot, input, ctx) =>
       createTask(snapshot, { ...input, spec: parse(TaskSpec, input.spec, 'spec') }, ctx),

@@ -22,7 +22,7 @@ export const planRebalanceTool = tool({
   name: 'plan_rebalance',
   title: 'Plan to empty little-used hosts',
   description:
-    'Says which hosts could be emptied by moving their copies of workloads to others, and each move. Nothing is changed. Answers the planHash that "rebalance" needs.',
+    'Says which hosts could be emptied by moving their instances to others, and each move. Nothing is changed. Answers the planHash that "rebalance" needs.',
   input: Type.Object(rebalanceFields, closed),
   async run(options, { client }) {
     const { plan } = await client.rebalance(options);
