@@ -260,6 +260,8 @@ export const Assignment = Type.Object(
     /** Grows with each change of this assignment. */
     revision: Type.Integer({ minimum: 1 }),
     want: Type.Enum(['running', 'suspended', 'stopped', 'absent', 'kept', 'incoming']),
+    /** With `suspended`: its memory goes to a file, and its guest ends. */
+    suspendTo: Type.Optional(Type.Literal('disk')),
     driver: Type.String(),
     name: Type.String(),
     project: Type.String(),

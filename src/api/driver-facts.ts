@@ -13,6 +13,8 @@ export interface DriverFacts {
   readonly volumes: boolean;
   /** Whether its guests can be suspended. */
   readonly suspends: boolean;
+  /** Whether its guests can be suspended to disk. */
+  readonly saves: boolean;
   /** Whether its guests can run the program of a job. */
   readonly runs: boolean;
   /** Whether its guests can move to another host, stopped. */
@@ -29,6 +31,7 @@ export const driverFacts: readonly DriverFacts[] = [
     proven: 'conformance and faults against real QEMU',
     volumes: true,
     suspends: true,
+    saves: true,
     runs: true,
     migrates: true,
     checks: ['tcp', 'http', 'exec'],
@@ -39,6 +42,7 @@ export const driverFacts: readonly DriverFacts[] = [
     proven: 'conformance and faults against real libvirt',
     volumes: true,
     suspends: true,
+    saves: false,
     runs: true,
     migrates: true,
     checks: ['tcp', 'http', 'exec'],
@@ -49,6 +53,7 @@ export const driverFacts: readonly DriverFacts[] = [
     proven: 'conformance and faults against real podman',
     volumes: true,
     suspends: true,
+    saves: false,
     runs: false,
     migrates: false,
     checks: ['tcp', 'http', 'exec', 'image'],
@@ -59,6 +64,7 @@ export const driverFacts: readonly DriverFacts[] = [
     proven: 'recorded dialogues only; not run on illumos',
     volumes: false,
     suspends: false,
+    saves: false,
     runs: false,
     migrates: false,
     checks: [],
@@ -69,6 +75,7 @@ export const driverFacts: readonly DriverFacts[] = [
     proven: 'the same conformance',
     volumes: true,
     suspends: true,
+    saves: false,
     runs: true,
     migrates: true,
     checks: ['tcp'],

@@ -493,6 +493,30 @@ export function driverConformance(
         expect(state(killed.instanceId)).toBe('running');
       });
 
+      it('keeps the memory of a guest on disk, with nothing that runs, and lets it go on where it was', async () => {
+        const save = driver.suspension?.save;
+        if (save === undefined) return expect(driver.suspension?.save).toBeUndefined();
+        const wanted = spec('obedient');
+        const { instanceId } = wanted;
+        await create(wanted);
+        await until(instanceId, (seen) => seen?.ready === true);
+        await logUpTo(instanceId, 'berth: ready\n');
+        const before = find(instanceId);
+        for (const _ of [1, 2]) await driver.suspension?.save?.(instanceId, new AbortController().signal);
+        expect(find(instanceId)).toEqual({ ...before, state: 'suspended', saved: true });
+        expect(await host.runningCopies(instanceId)).toBe(0);
+        await driver.close();
+        await open();
+        await create(wanted);
+        expect(find(instanceId)).toEqual({ ...before, state: 'suspended', saved: true });
+        for (const _ of [1, 2]) await driver.suspension?.resume(instanceId);
+        expect(find(instanceId)).toEqual(before);
+        expect(await host.runningCopies(instanceId)).toBe(1);
+        expect(await log(instanceId)).not.toContain('boot 1');
+        await driver.stop(instanceId, 60_000);
+        expect(find(instanceId)?.reason).toBeUndefined();
+      });
+
       it('is refused for what does not run, or is not there', async () => {
         const hands = offered();
         if (hands === undefined) return expect(driver.suspension).toBeUndefined();

@@ -108,6 +108,8 @@ export interface Guest {
   readonly startedAtMs?: number;
   /** The order of its last resize. Absent: none. */
   readonly resized?: number;
+  /** It is `suspended`, its memory is in a file, and nothing of it runs. */
+  readonly saved?: true;
   /** Its memory may be complete on another host: it is paused until the result of this move is known. `revision`: of the order to send it. */
   readonly handedOver?: { readonly id: string; readonly revision: number };
   /** What took how long, in order: pull, clone, program, seed, start, boot. */
@@ -140,7 +142,13 @@ export interface LogChunk {
  */
 export interface GuestSuspension {
   suspend(instanceId: string): Promise<void>;
+  /** A guest whose memory is in a file has it again first. */
   resume(instanceId: string): Promise<void>;
+  /**
+   * Suspends the guest, writes its memory to a file, and ends its process. When it throws, the guest runs, or is as it was. Also throws `DiskFull`,
+   * `Aborted`. Absent: the memory of its guests cannot be saved.
+   */
+  save?(instanceId: string, signal: AbortSignal): Promise<void>;
 }
 
 export interface GuestVolumes {

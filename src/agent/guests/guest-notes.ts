@@ -10,6 +10,7 @@ export type Operation =
   | { readonly kind: 'create'; readonly incarnation: number; readonly abort: AbortController }
   | { readonly kind: 'start' }
   | { readonly kind: 'resize' }
+  | { readonly kind: 'save'; readonly incarnation: number; readonly abort: AbortController }
   | { readonly kind: 'receive'; readonly id: string; readonly abort: AbortController }
   | { readonly kind: 'set-volumes'; readonly wanted: string; readonly abort: AbortController }
   | { readonly kind: 'stop'; readonly driver: Driver; readonly graceMs: number };

@@ -14,6 +14,7 @@ import { receiveLive } from './actions/receive-live.ts';
 import { takeBack } from './actions/take-back.ts';
 import { resize } from './actions/resize.ts';
 import { remove } from './actions/remove.ts';
+import { save } from './actions/save.ts';
 import { setSuspended } from './actions/set-suspended.ts';
 import { setVolumes } from './actions/set-volumes.ts';
 import { start } from './actions/start.ts';
@@ -252,6 +253,8 @@ export class GuestReconciler {
       case 'resume':
         // An old ledger may not contain the latest request.
         return seen === undefined || !ledger.confirmed ? 'rest' : setSuspended(parts, entry, seen, action);
+      case 'save':
+        return seen === undefined || !ledger.confirmed ? 'rest' : save(parts, entry, seen);
       case 'stop':
         if (seen !== undefined) await stop(parts, entry, seen);
         return 'go-on';

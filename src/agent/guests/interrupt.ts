@@ -22,6 +22,11 @@ export function interrupt(parts: GuestParts, instanceId: string): void {
       if (planFor(desired, unfinished) !== 'create') operation.abort.abort();
       return;
     }
+    case 'save': {
+      const running: Observed = { incarnation: operation.incarnation, state: 'running' };
+      if (planFor(desired, running) !== 'save') operation.abort.abort();
+      return;
+    }
     case 'receive':
       if (desired?.want !== 'incoming' || desired.migration?.id !== operation.id) operation.abort.abort();
       return;

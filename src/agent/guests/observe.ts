@@ -42,7 +42,8 @@ export function observed(entry: LedgerEntry, seen: Seen | undefined, given: stri
       : { incarnation, state: 'failed', otherVolumes };
   const again = ofEntry && isToStartAgain(seen.guest, entry.assignment.startAgain);
   const state = again ? 'stopped' : isUnfinished(seen.guest) ? 'preparing' : seen.guest.state;
-  return { incarnation: seen.guest.incarnation, state, otherVolumes, otherSize };
+  const saved = seen.guest.saved === true;
+  return { incarnation: seen.guest.incarnation, state, otherVolumes, otherSize, ...(saved ? { saved } : {}) };
 }
 
 /** An assignment older than the order to send the guest says nothing about the end of the move. */

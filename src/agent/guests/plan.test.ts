@@ -52,6 +52,23 @@ describe('the plan', () => {
     expect(planFor(desired(want), observed)).toBe(action);
   });
 
+  it.each<[Observed['state'], boolean, Action]>([
+    ['running', false, 'save'],
+    ['suspended', false, 'save'],
+    ['suspended', true, 'none'],
+    ['stopped', false, 'start'],
+    ['failed', false, 'none'],
+  ])('for a guest wanted suspended to disk that is %s, saved %s, is %s', (state, saved, action) => {
+    expect(planFor({ ...desired('suspended'), suspendTo: 'disk' }, { incarnation: 5, state, saved })).toBe(action);
+  });
+
+  it('leaves a guest on disk that is to be suspended in memory from now on, and resumes it from there', () => {
+    const saved: Observed = { incarnation: 5, state: 'suspended', saved: true };
+    expect(planFor(desired('suspended'), saved)).toBe('none');
+    expect(planFor(desired('running'), saved)).toBe('resume');
+    expect(planFor(desired('stopped'), saved)).toBe('stop');
+  });
+
   it('receives a guest again that has arrived while it ran: its arrival may not have been told', () => {
     expect(planFor(desired('incoming'), { incarnation: 5, state: 'suspended' })).toBe('receive');
   });

@@ -25,6 +25,8 @@
 //   `set-volumes`. A guest that ended lets go of volumes too; of what is only kept nothing is taken, and of a damaged guest nothing is known.
 // - A guest that runs and is dead, as its checks say, is stopped where it is to run; then it counts as failed.
 // - A guest that is to be resized is stopped where it is to run, then resized, then started. A suspended one keeps its memory until it is to run.
+// - A guest that is to be suspended to disk is saved where the table says `suspend`, and where it is suspended in memory. One that is saved stays so
+//   when that is not asked for any more: it is resumed from there.
 // - A suspended incoming guest has arrived in a live move: this is reported again.
 // - A guest that was handed over in a live move is paused until the move ends. If the move failed, the guest is resumed before anything else:
 //   `take-back`.
@@ -39,6 +41,8 @@ export type Action =
   | 'receive'
   | 'start'
   | 'suspend'
+  /** Suspend it, write its memory to disk, and end its process. */
+  | 'save'
   | 'resume'
   | 'stop'
   | 'remove'
@@ -54,7 +58,7 @@ export type Action =
   | 'report-absent'
   | 'report-unknown';
 
-export type Desired = Pick<Assignment, 'want' | 'incarnation'>;
+export type Desired = Pick<Assignment, 'want' | 'incarnation' | 'suspendTo'>;
 
 export interface Observed {
   readonly incarnation: number;
@@ -66,6 +70,8 @@ export interface Observed {
   readonly otherSize?: boolean;
   /** It is paused for a live move; `over`: the move has failed. */
   readonly handedOver?: 'under-way' | 'over';
+  /** It is suspended, and its memory is on disk. */
+  readonly saved?: boolean;
   /** It runs, and its checks say that it is to be ended. */
   readonly dead?: boolean;
 }
@@ -79,7 +85,7 @@ export function planFor(desired: Desired | undefined, observed: Observed | undef
     return isOver ? 'take-back' : 'none';
   }
   if (observed?.dead === true && (desired.want === 'running' || desired.want === 'suspended')) return 'stop';
-  const action = table[desired.want][column];
+  const action = isToSave(desired, column, observed) ? 'save' : table[desired.want][column];
   const here = column !== 'nothing' && column !== 'older' && column !== 'newer' && column !== 'damaged';
   if (here && observed?.otherSize === true && (desired.want === 'running' || desired.want === 'stopped')) {
     if (column === 'stopped') return 'resize';
@@ -88,6 +94,11 @@ export function planFor(desired: Desired | undefined, observed: Observed | undef
   const mayChange =
     desired.want !== 'kept' && desired.want !== 'incoming' && here && (action === 'none' || action === 'start');
   return mayChange && observed?.otherVolumes === true ? 'set-volumes' : action;
+}
+
+function isToSave({ want, suspendTo }: Desired, column: Column, observed: Observed | undefined): boolean {
+  if (want !== 'suspended' || suspendTo !== 'disk') return false;
+  return column === 'running' || (column === 'suspended' && observed?.saved !== true);
 }
 
 type Column = 'nothing' | 'older' | GuestState | 'newer' | 'damaged';

@@ -42,7 +42,7 @@ async function fingerprintOf({ options, recovery, stopping }: AgentParts, driver
 
 /** What the kind of driver can have at all, and this one has. */
 function offersOf(
-  { name, access, mounts, filesystems, migration, resize }: Driver,
+  { name, access, mounts, filesystems, migration, resize, suspension }: Driver,
   receives: boolean,
 ): { readonly offers?: DriverOffer[] } {
   const ways = { tcp: access?.reach, http: access?.dial, exec: access?.exec, image: access?.imageHealth };
@@ -53,6 +53,7 @@ function offersOf(
     ...(mounts === true ? (['mounts'] as const) : []),
     ...(filesystems === true ? (['filesystems'] as const) : []),
     ...(resize === undefined ? [] : (['resize'] as const)),
+    ...(suspension?.save === undefined ? [] : (['save'] as const)),
     ...(migration !== undefined && receives ? (['migration'] as const) : []),
   ];
   return offers.length === 0 ? {} : { offers };

@@ -74,7 +74,7 @@ export const HostSpec = Type.Object(
 export type HostSpec = Static<typeof HostSpec>;
 
 /** What an agent can give to guests of a driver; agents of earlier versions say nothing. */
-const driverOffers = [...attemptKinds, 'mounts', 'migration', 'resize', 'filesystems'] as const;
+const driverOffers = [...attemptKinds, 'mounts', 'migration', 'resize', 'filesystems', 'save'] as const;
 export type DriverOffer = (typeof driverOffers)[number];
 
 /** A live move needs equal values on both hosts. */
@@ -110,7 +110,7 @@ export const HostDriver = Type.Object(
       Type.Array(Type.Enum([...driverOffers]), {
         maxItems: 16,
         description:
-          'kinds of health checks, mounts of containers, moves to other hosts, resizes, and volumes with a file system; default: none, as with agents of earlier versions',
+          'kinds of health checks, mounts of containers, moves to other hosts, resizes, volumes with a file system, and suspension to disk (save); default: none, as with agents of earlier versions',
       }),
     ),
   },

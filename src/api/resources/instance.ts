@@ -103,6 +103,12 @@ export const InstanceSpec = Type.Object(
       default: 'running',
       description: 'suspended: its processors are halted and its memory is kept; only for a running instance',
     }),
+    suspendTo: Type.Optional(
+      Type.Enum(['memory', 'disk'], {
+        description:
+          'where the memory of a suspended instance is kept; disk: in a file of its host, and its guest uses no memory; default: memory',
+      }),
+    ),
     restartPolicy: Type.Enum([...restartPolicies], {
       default: 'Never',
       description: 'OnFailure: when its guest failed; Always: also when its guest ended by itself',
@@ -270,6 +276,11 @@ export const GuestStatus = Type.Object(
     progress: Type.Optional(Type.String({ maxLength: guestMessageLengthMax })),
     run: Type.Optional(RunStatus),
     resized: Type.Optional(Type.Integer({ description: 'the newest resize that its host has done' })),
+    saved: Type.Optional(
+      Type.Literal(true, {
+        description: 'it is suspended, its memory is in a file of its host, and nothing of it runs',
+      }),
+    ),
     incoming: Type.Optional(
       Type.Unsafe<IncomingSeen>({ ...IncomingSeen, description: 'of a guest that moves to this host' }),
     ),

@@ -24,7 +24,7 @@ describe('berth driver ls', () => {
     const { stdout, stderr, exitCode } = await runBerth(['driver', 'ls'], { handler: hosts });
     expect(stdout.split('\n').map((line) => line.replace(/ {2,}/g, ' | '))).toEqual([
       'NAME | GUESTS | VOLUMES | SUSPENDS | RUNS JOBS | PROVEN BY | HOSTS',
-      'qemu | virtual machines, each a QEMU process of the agent | yes | yes | yes | conformance and faults against real QEMU | h1 (kvm)',
+      'qemu | virtual machines, each a QEMU process of the agent | yes | also to disk | yes | conformance and faults against real QEMU | h1 (kvm)',
       'libvirt | virtual machines, each a domain of libvirt | yes | yes | yes | conformance and faults against real libvirt | -',
       'container | groups of containers of a Docker-compatible engine: podman, docker | yes | yes | no | conformance and faults against real podman | -',
       'zones | virtual machines, each a bhyve zone of an illumos host | no | no | no | recorded dialogues only; not run on illumos | h2',
@@ -44,6 +44,7 @@ describe('berth driver ls', () => {
       proven: 'recorded dialogues only; not run on illumos',
       volumes: false,
       suspends: false,
+      saves: false,
       runs: false,
       migrates: false,
       checks: [],

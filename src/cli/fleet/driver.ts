@@ -81,7 +81,7 @@ const columns: readonly Column<DriverRow>[] = [
   {
     header: 'SUSPENDS',
     importance: 'minor',
-    value: ({ suspends }) => (suspends === undefined ? '' : suspends ? 'yes' : 'no'),
+    value: ({ suspends, saves }) => (suspends === undefined ? '' : !suspends ? 'no' : saves ? 'also to disk' : 'yes'),
   },
   {
     header: 'RUNS JOBS',

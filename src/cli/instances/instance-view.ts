@@ -64,7 +64,9 @@ export function reasonOf(instance: Instance): string {
       if (instance.spec.powerState === 'suspended') return status.guest?.progress ?? 'to be suspended';
       return status.guest?.ready ? '' : (status.guest?.failing?.message ?? 'booting');
     case 'Suspended':
-      return instance.spec.powerState === 'suspended' ? '' : 'to be resumed';
+      if (instance.spec.powerState !== 'suspended') return 'to be resumed';
+      if (status.guest?.saved === true) return 'its memory is on disk';
+      return instance.spec.suspendTo === 'disk' ? (status.guest?.progress ?? 'its memory is being saved') : '';
     case 'Stopped':
       // It should run, and waits for room on the host that has its disk.
       return isToBeOn(instance.spec) ? told(conditionOf(status.conditions, 'Scheduled'), false) : '';

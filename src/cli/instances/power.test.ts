@@ -128,6 +128,30 @@ describe('berth suspend and resume', () => {
     expect({ stdout, exitCode }).toEqual({ stdout: 'web is suspended\n', exitCode: 0 });
   });
 
+  it('wait until the memory is on disk', async () => {
+    const guest = { state: 'suspended', ready: true, ports: [], phases: [] };
+    const spec = { powerState: 'suspended', suspendTo: 'disk' };
+    const before = testInstance('web', { spec: { powerState: 'running' } });
+    const suspended = testInstance('web', { spec, status: { phase: 'Suspended', guest }, metadata: before.metadata });
+    const saved = testInstance('web', {
+      spec,
+      status: { phase: 'Suspended', guest: { ...guest, saved: true } },
+      metadata: before.metadata,
+    });
+    const lines = [suspended, saved].map((resource, i) => ({ type: 'put', revision: 8 + i, resource }));
+    const handler: Handler = ({ query, path }) =>
+      query['watch'] ? { lines } : path === '/v1/instances' ? page([before]) : { json: before };
+    const { stdout, requests } = await runBerth(['suspend', 'web', '--to-disk', '--wait'], { handler });
+    expect(stdout).toBe('web is suspended\n');
+    expect(requests.find(({ method }) => method === 'PUT')?.body).toMatchObject({ spec });
+  });
+
+  it('suspend in memory what was suspended to disk the last time', async () => {
+    const last = testInstance('web', { spec: { powerState: 'running', suspendTo: 'disk' } });
+    const { requests } = await runBerth(['suspend', 'web'], { handler: () => ({ json: last }) });
+    expect(requests.at(-1)?.body).toMatchObject({ spec: { powerState: 'suspended', suspendTo: 'memory' } });
+  });
+
   it.each([
     ['suspend', 'stopped', 'Stopped', 'it is Stopped, and only running instances can be suspended', 'berth start web'],
     [

@@ -9,10 +9,19 @@ import { replace } from '../replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession, type Session } from '../session.ts';
 import { parseDurationMs } from '../options/units.ts';
-import { type Judge, untilReady, untilRunning, untilStopped, untilSuspended, waitForInstance } from './wait.ts';
+import {
+  type Judge,
+  untilReady,
+  untilRunning,
+  untilSaved,
+  untilStopped,
+  untilSuspended,
+  waitForInstance,
+} from './wait.ts';
 import { seeInstances } from './instance-advice.ts';
 
 interface PowerOptions {
+  readonly toDisk?: true;
   readonly wait?: true;
   readonly timeout?: string;
 }
@@ -51,7 +60,7 @@ const words: Readonly<Record<Verb, Words>> = {
   },
   suspend: {
     powerState: 'suspended',
-    description: 'Suspend running instances, keeping their memory',
+    description: 'Suspend running instances, keeping their memory, in memory or on disk',
     waits: 'wait until they are suspended',
     judge: untilSuspended,
     already: 'is suspended already',
@@ -102,17 +111,22 @@ export const resumeCommand = (cli: Cli): Command => powerCommand(cli, 'resume');
 
 function powerCommand(cli: Cli, verb: Verb): Command {
   const { powerState, description, waits, judge, already: soAlready, asked, waited } = words[verb];
-  return new Command(verb)
-    .description(description)
-    .argument('<instance...>')
+  const described = new Command(verb).description(description).argument('<instance...>');
+  if (verb === 'suspend')
+    described.option(
+      '--to-disk',
+      'write their memory to a file of their host and end their guests, until they are resumed',
+    );
+  return described
     .option('-w, --wait', waits)
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
-    .action(async (names: readonly string[], { wait, timeout }: PowerOptions, command: Command) => {
+    .action(async (names: readonly string[], { toDisk, wait, timeout }: PowerOptions, command: Command) => {
       const session = await openSession(cli, command);
       const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
       const failures = await forEachName(cli, names, async (name) => {
-        const { metadata, already } = await want(session, { verb, name, powerState });
-        if (wait) await waitForInstance(cli, session, { id: metadata.id, name, judge: judge(name), timeoutMs });
+        const { metadata, already } = await want(session, { verb, name, powerState, toDisk });
+        const until = toDisk ? untilSaved(name) : judge(name);
+        if (wait) await waitForInstance(cli, session, { id: metadata.id, name, judge: until, timeoutMs });
         cli.stdout.write(`${metadata.name} ${already ? soAlready : wait ? waited : asked}\n`);
       });
       if (failures.length > 0) throw joined(failures, names.length);
@@ -168,8 +182,15 @@ async function want(
     verb,
     name,
     powerState,
+    toDisk,
     ...changes
-  }: { verb: Verb | 'restart'; name: string; powerState: PowerState; readonly stopGraceMs?: number },
+  }: {
+    verb: Verb | 'restart';
+    name: string;
+    powerState: PowerState;
+    readonly stopGraceMs?: number;
+    readonly toDisk?: true | undefined;
+  },
 ): Promise<Wanted> {
   let already = false;
   const { metadata, spec } = await attempting(
@@ -181,12 +202,14 @@ async function want(
         project,
         change(current) {
           if (verb === 'suspend' || verb === 'resume') assertUp(current, verb);
-          already = verb !== 'restart' && isSo(current, powerState); // a restart consists of two changes, each reported
+          // A restart consists of two changes, each reported.
+          already = verb !== 'restart' && isSo(current, powerState) && (!toDisk || isSaved(current));
           if (already) return undefined;
           const startsAgain = verb !== 'resume' && powerState === 'running' && hasEnded(current);
           return {
             ...current.spec,
             powerState,
+            ...suspendTo(current, verb, toDisk),
             ...changes,
             ...(startsAgain ? { starts: (current.spec.starts ?? 0) + 1 } : {}),
           };
@@ -195,6 +218,18 @@ async function want(
     { NotFound: seeInstances },
   );
   return { metadata, spec, already };
+}
+
+const isSaved = ({ status }: Instance): boolean => status.guest?.saved === true;
+
+/** The last time may have been to disk. */
+function suspendTo(
+  { spec }: Instance,
+  verb: Verb | 'restart',
+  toDisk: true | undefined,
+): Pick<Instance['spec'], 'suspendTo'> {
+  if (toDisk) return { suspendTo: 'disk' };
+  return verb === 'suspend' && spec.suspendTo !== undefined ? { suspendTo: 'memory' } : {};
 }
 
 const phaseWhen = { running: 'Running', suspended: 'Suspended', stopped: 'Stopped' } as const;

@@ -122,6 +122,16 @@ export function untilSuspended(name: string): Judge<'instance', Instance> {
   return untilUp(name, { phase: 'Suspended', word: 'suspended' });
 }
 
+/** With its memory on disk. */
+export function untilSaved(name: string): Judge<'instance', Instance> {
+  const judge = untilUp(name, { phase: 'Suspended', word: 'suspended to disk' });
+  return (instance) => {
+    const told = judge(instance);
+    if (!('done' in told) || told.done.status.guest?.saved === true) return told;
+    return { waiting: `${told.done.status.phase}  ${reasonOf(told.done)}` };
+  };
+}
+
 /** Whether or not it has booted. */
 export function untilRunning(name: string): Judge<'instance', Instance> {
   return untilUp(name, { phase: 'Running', word: 'resumed' });

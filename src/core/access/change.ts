@@ -92,10 +92,10 @@ function isGoing({ metadata }: AnyResource): boolean {
   return metadata.deletionRequestedAtMs !== undefined;
 }
 
-function powerOf({ powerState, starts = 0 }: InstanceSpec): unknown {
-  return { powerState, starts };
+function powerOf({ powerState, suspendTo = 'memory', starts = 0 }: InstanceSpec): unknown {
+  return { powerState, suspendTo, starts };
 }
 
-function withoutPower({ powerState: _powerState, starts: _starts, ...rest }: InstanceSpec): unknown {
+function withoutPower({ powerState: _power, suspendTo: _to, starts: _starts, ...rest }: InstanceSpec): unknown {
   return rest;
 }

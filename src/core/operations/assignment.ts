@@ -47,6 +47,7 @@ export function assignmentOf(
     incarnation: consumer.incarnation,
     revision: Math.max(allocation.revision, current?.revision ?? 0),
     want: wanted(current?.value, allocation.value),
+    ...(spec?.powerState === 'suspended' && spec.suspendTo === 'disk' ? { suspendTo: spec.suspendTo } : {}),
     driver,
     name: consumer.name,
     project: consumer.project,

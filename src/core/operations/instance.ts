@@ -106,6 +106,7 @@ function freeName(snapshot: Snapshot, project: string, image: string, ctx: Conte
 /** The fields that can change after creation; others need a new instance. */
 const changeable: ReadonlySet<string> = new Set([
   'powerState',
+  'suspendTo',
   'restartPolicy',
   'restart',
   'starts',
@@ -135,6 +136,7 @@ export function replaceInstance(snapshot: Snapshot, given: ReplaceInput<Instance
     assertLifetime(input.spec, { createdAtMs: value.metadata.createdAtMs, nowMs: ctx.nowMs });
   if (input.spec.powerState === 'suspended' && value.spec.powerState !== 'suspended')
     assertSuspendable(snapshot, value);
+  if (isToDisk(input.spec) && !isToDisk(value.spec)) assertSavable(snapshot, value);
   if (!equalJson(value.spec.volumes, input.spec.volumes))
     assertNotMigrating(entry, 'its volumes cannot be attached or detached');
   const sameLabels = equalJson(value.metadata.labels, input.labels);
@@ -188,6 +190,26 @@ function assertSuspendable(snapshot: Snapshot, { metadata, status }: Instance): 
   throw new ApiError(
     'Conflict',
     `${what}: the driver ${driver ?? 'of its guest'} on host ${status.host ?? ''} does not suspend guests ("berth driver ls"); stop it instead`,
+  );
+}
+
+function isToDisk({ powerState, suspendTo }: InstanceSpec): boolean {
+  return powerState === 'suspended' && suspendTo === 'disk';
+}
+
+/** Throws `Conflict`: its driver writes no memory to disks, or a device of the host is part of the guest. */
+function assertSavable(snapshot: Snapshot, { metadata, spec, status }: Instance): void {
+  const what = `instance "${metadata.name}" cannot be suspended to disk`;
+  const field = 'spec.suspendTo';
+  if (spec.gpus !== undefined)
+    throw new ApiError('Conflict', `${what}: it has a device of its host, whose state cannot be saved`, { field });
+  const host = snapshot.get('host', keys.host(status.host ?? ''))?.value;
+  const driver = snapshot.get('allocation', keys.allocation(metadata.id, status.incarnation))?.value.driver;
+  if (host?.status.drivers.find(({ name }) => name === driver)?.offers?.includes('save') === true) return;
+  throw new ApiError(
+    'Conflict',
+    `${what}: the driver ${driver ?? 'of its guest'} on host ${status.host ?? ''} does not save the memory of guests ("berth driver ls -o wide"); suspend it in memory instead`,
+    { field },
   );
 }
 

@@ -76,12 +76,12 @@ describe('a report', () => {
 
   describe('of a suspended guest', () => {
     const suspends = { drivers: [{ name: 'fake', available: true, suspends: true }] };
-    const replace = (cache: Cache, powerState: InstanceSpec['powerState']) =>
+    const replace = (cache: Cache, powerState: InstanceSpec['powerState'], change: Partial<InstanceSpec> = {}) =>
       commitPlan(
         cache,
         replaceInstance(
           cache,
-          { project: 'default', name: 'web', labels: {}, spec: { ...instanceIn(cache).spec, powerState } },
+          { project: 'default', name: 'web', labels: {}, spec: { ...instanceIn(cache).spec, powerState, ...change } },
           ctx,
         ).plan,
       );
@@ -110,6 +110,34 @@ describe('a report', () => {
       expect(instanceIn(cache).status).toMatchObject({ phase: 'Running', runningAtMs });
       const told = [...cache.list('event')].map(({ value }) => value.spec.reason);
       expect(told.filter((reason) => reason === 'Suspended' || reason === 'Resumed')).toEqual(['Suspended', 'Resumed']);
+    });
+
+    it('is on disk where that is asked for, and keeps its room there', () => {
+      const saves = { name: 'fake', available: true, suspends: true, offers: ['save' as const] };
+      const cache = placed({}, { drivers: [saves] });
+      report(cache, testGuest({ ready: true }));
+      replace(cache, 'suspended', { suspendTo: 'disk' });
+      const allocation = [...cache.allocationsOnHost('h1')][0];
+      expect(allocation && assignmentOf(allocation, cache.get('instance', key)).suspendTo).toBe('disk');
+      const guest = { state: 'suspended' as const, ready: true };
+      report(cache, testGuest(guest), { sequence: 2, observedGeneration: 2 });
+      report(cache, testGuest({ ...guest, saved: true }), { sequence: 3, observedGeneration: 2 });
+      const told = [...cache.list('event')].map(({ value }) => value.spec.reason);
+      expect(told.slice(-2)).toEqual(['Suspended', 'SuspendedToDisk']);
+      expect(instanceIn(cache).status).toMatchObject({ phase: 'Suspended', guest: { saved: true } });
+      expect(instanceIn(cache).status.conditions).toContainEqual(
+        expect.objectContaining({
+          type: 'Running',
+          message: 'its memory is in a file of its host, and nothing of it runs',
+        }),
+      );
+      expect([...cache.allocationsOnHost('h1')][0]?.value.amounts).toEqual(allocation?.value.amounts);
+    });
+
+    it('is refused to disk where its driver cannot', () => {
+      const cache = placed({}, suspends);
+      report(cache, testGuest());
+      expect(() => replace(cache, 'suspended', { suspendTo: 'disk' })).toThrow('does not save the memory of guests');
     });
 
     it('is refused where its driver cannot, and of what does not run', () => {

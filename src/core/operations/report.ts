@@ -20,6 +20,7 @@ import {
   notFoundAfterRestore,
   phaseOf,
   putBehind,
+  savedMessage,
 } from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
@@ -233,6 +234,8 @@ function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatu
     return { reason: 'MovedLive', message: `it runs here, and stood still for ${stoodStillMs} ms` };
   if (guest.ready && before.guest?.ready !== true)
     return { reason: 'Ready', message: `${readyWords(before)}${address}` };
+  if (guest.saved === true && before.guest?.saved !== true && after.phase === 'Suspended')
+    return { reason: 'SuspendedToDisk', message: savedMessage };
   if (before.phase === after.phase) {
     if (before.guest?.ready !== true || guest.failing === undefined) return undefined;
     return { type: 'Warning', reason: 'NotReady', message: guest.failing.message };

@@ -85,7 +85,7 @@ const messageLengthMax = 512;
 export function guestConditions(guest: GuestStatus): NewCondition[] {
   const why = {
     reason: guest.reason ?? reasonByState[guest.state],
-    message: guest.message ?? messageByState[guest.state],
+    message: guest.message ?? (guest.saved === true ? savedMessage : messageByState[guest.state]),
   };
   const running: NewCondition = { type: 'Running', status: guest.state === 'running' ? 'True' : 'False', ...why };
   const ready: NewCondition =
@@ -114,6 +114,8 @@ const reasonByState = {
   exited: 'GuestShutdown',
   failed: 'Failed',
 } as const;
+export const savedMessage = 'its memory is in a file of its host, and nothing of it runs';
+
 export const messageByState = {
   preparing: 'disk and seed are being created',
   running: 'the guest runs',

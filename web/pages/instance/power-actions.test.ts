@@ -6,10 +6,16 @@ const actions = (spec: object, phase: string): readonly unknown[] =>
     ({ name, change }) => `${name} ${JSON.stringify(change)}`,
   );
 
+const toDisk = 'Suspend to disk {"powerState":"suspended","suspendTo":"disk"}';
 const stop = 'Stop {"powerState":"stopped"}';
 
 it.each([
-  [{ powerState: 'running' }, 'Running', ['Suspend {"powerState":"suspended"}', stop]],
+  [{ powerState: 'running' }, 'Running', ['Suspend {"powerState":"suspended"}', toDisk, stop]],
+  [
+    { powerState: 'running', suspendTo: 'disk' },
+    'Running',
+    ['Suspend {"powerState":"suspended","suspendTo":"memory"}', toDisk, stop],
+  ],
   [{ powerState: 'running' }, 'Pending', [stop]],
   [{ powerState: 'running', starts: 2 }, 'Failed', ['Start {"starts":3}']],
   [{ powerState: 'running' }, 'Exited', ['Start {"starts":1}']],

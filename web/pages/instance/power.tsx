@@ -26,7 +26,7 @@ export function Power({
   const named = { instance: name, project };
   const actionOf = ({ name: action, change }: PowerAction): Action => ({
     name: action,
-    command: `berth ${action.toLowerCase()} ${name}${projectFlag(project)}`,
+    command: `berth ${verbOf(action)} ${name}${projectFlag(project)}`,
     whyNot: metadata.deletionRequestedAtMs === undefined ? undefined : 'Its deletion was requested',
     run: () =>
       client.replace('instance', name, {
@@ -42,4 +42,8 @@ export function Power({
       <Delete kind="instance" resource={instance} onDone={onDeleted} />
     </Group>
   );
+}
+
+function verbOf(action: PowerAction['name']): string {
+  return action === 'Suspend to disk' ? 'suspend --to-disk' : action.toLowerCase();
 }

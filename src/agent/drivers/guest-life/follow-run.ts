@@ -180,6 +180,7 @@ async function settle(hands: Hands, slot: Slot, { run, onFallback }: Following, 
   slot.console = undefined;
   slot.run = undefined;
   if (slot.record === undefined || !slot.record.created) return; // create and remove say themselves what became of it
+  if (slot.record.saved === true) return hands.slots.notify(slot.instanceId); // its memory is in a file
   const { fallback, stopRequested } = slot.record;
   if (fallback?.pending === true && !stopRequested) {
     hands.log.warn('KVM cannot run a guest; it is started again under TCG', { instance: slot.instanceId });
@@ -192,7 +193,7 @@ async function settle(hands: Hands, slot: Slot, { run, onFallback }: Following, 
     reason: verdict.reason?.code,
     detail: end.detail,
   });
-  await hands.slots.save(slot, { ...verdict, suspended: undefined });
+  await hands.slots.save(slot, { ...verdict, suspended: undefined, saving: undefined });
 }
 
 /** What a guest is, now that its run is over. */

@@ -50,6 +50,10 @@ export const GuestRecord = Type.Object({
   ),
   /** True: the guest runs and was suspended when it was last looked at. Absent: it was not. */
   suspended: Type.Optional(Type.Boolean()),
+  /** True: its memory is being written to a file, which is not whole before `saved`. */
+  saving: Type.Optional(Type.Literal(true)),
+  /** True: all of its memory is in a file, and no machine may run. A machine that is found has not finished to end, or to read the file: it is ended. */
+  saved: Type.Optional(Type.Literal(true)),
   /** True: its machine waits for the memory of a guest from another host, and must be ended if the memory does not arrive. */
   incoming: Type.Optional(Type.Literal(true)),
   /** Its memory may be complete on the target of this move: it is paused until its agent learns the result of the move. */

@@ -104,6 +104,19 @@ export interface RunLive {
   settle(why: 'failed' | 'found' | 'over'): Promise<boolean>;
 }
 
+/** The memory of a machine, written to a file and read from it. All functions throw `DriverError`. */
+export interface RunMemory {
+  /**
+   * Of a suspended machine: resolves when everything is in the file, and on the disk. Returns the bus address of each volume, which the machine needs when
+   * it reads the file. After an error, call `giveUp`.
+   */
+  save(path: string, signal: AbortSignal): Promise<ReadonlyMap<string, number>>;
+  /** Cleans up after a save that has failed, or one of an earlier agent; the machine runs. */
+  giveUp(): Promise<void>;
+  /** For a machine that was started as `incoming`: resolves when it has its memory; the machine is suspended. */
+  load(path: string, signal: AbortSignal): Promise<void>;
+}
+
 /** One run of one machine, from its start or its adoption to its end. */
 export interface Run {
   /** What it was found by, kept in the record. */
@@ -140,6 +153,8 @@ export interface Run {
   /** Present where the hypervisor has them. */
   readonly volumes?: RunVolumes;
   readonly live?: RunLive;
+  /** Present where the hypervisor `saves`. */
+  readonly memory?: RunMemory;
   /** Lets go; it runs on. */
   detach(): void;
 }
@@ -183,6 +198,8 @@ export interface Hypervisor {
   readonly measures?: true;
   /** Its machines can be suspended. */
   readonly suspends?: true;
+  /** The memory of its machines can be saved to a file. */
+  readonly saves?: true;
   /** Disks of its machines are files that mean the same on another host. */
   readonly migrates?: true;
   /**

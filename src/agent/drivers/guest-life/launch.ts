@@ -183,6 +183,7 @@ async function noteRunning(
     stopRequested: false,
     stopForcedAfterMs: undefined,
     suspended: undefined,
+    saving: undefined,
     ...(slot.record?.fallback === undefined || adopted
       ? {}
       : { fallback: { ...slot.record.fallback, pending: false } }),

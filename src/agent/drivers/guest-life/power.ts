@@ -7,6 +7,7 @@ import { asDriverError, inTheWay, noSuchGuest } from './errors.ts';
 import type { Hands } from './hands.ts';
 import { launch } from './launch.ts';
 import { isDamaged } from './records.ts';
+import { discardMemory, restoreGuest } from './saved-memory.ts';
 import { abortAll, checkId, type Slot } from './slots.ts';
 
 export async function startGuest(hands: Hands, instanceId: string): Promise<void> {
@@ -56,10 +57,15 @@ export async function stopGuest(hands: Hands, instanceId: string, graceMs: numbe
 }
 
 async function stopNow(
-  { slots, clock, log }: Hands,
+  hands: Hands,
   slot: Slot,
   { graceMs, impatience }: { readonly graceMs: number; readonly impatience: AbortSignal },
 ): Promise<void> {
+  const { slots, clock, log } = hands;
+  if (slot.record?.saved === true) {
+    if (graceMs > 0 && !impatience.aborted) await tryToRestore(hands, slot);
+    if (slot.run === undefined) return discardMemory(hands, slot);
+  }
   const { run } = slot;
   if (run === undefined) {
     // It was between two accelerators: the second start does not come any more.
@@ -98,4 +104,17 @@ async function stopNow(
     await run.end();
   }
   await slot.settled;
+}
+
+/** A guest whose memory is in a file needs it to power off. What cannot be read is lost, as the memory of a guest that is ended by force. */
+async function tryToRestore(hands: Hands, slot: Slot): Promise<void> {
+  try {
+    await restoreGuest(hands, slot);
+  } catch (error) {
+    if (hands.slots.closed) throw error;
+    hands.log.warn('a guest that is suspended to disk cannot go on to power off; it is ended', {
+      instance: slot.instanceId,
+      error: describeError(error),
+    });
+  }
 }

@@ -72,6 +72,7 @@ export function asGuest(record: GuestRecord, progress: string | undefined): Gues
     phases: record.phases,
     ...(isDamaged(record) ? { damaged: true } : {}),
     ...(record.volumes === undefined ? {} : { volumes: record.volumes.map(({ volumeId }) => volumeId) }),
+    ...(record.saved === true ? { saved: true } : {}),
     ...(reason === undefined ? {} : { reason }),
     ...(record.address === undefined || isOver(record.state) ? {} : { address: record.address }),
     ...(record.accelerator === undefined ? {} : { accelerator: record.accelerator }),

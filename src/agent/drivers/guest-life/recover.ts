@@ -114,15 +114,23 @@ async function takeUpFound(
     hands.hypervisor.network?.adopt({ instanceId: slot.instanceId, directory, network });
   // The memory will not arrive: the agent starts the move again, or removes the guest.
   if (record.incoming === true) await run?.end();
+  else if (record.saved === true) await endBesideMemory(hands, slot, run);
   else if (run !== null) await adopt(hands, slot, { record, run });
   else if (record.created && record.state === 'running' && !(await isBetweenTwo(hands, record))) {
     const end: RunEnd = {
       cause: 'other',
       detail: `${hands.hypervisor.name}${record.process === undefined ? '' : ` (pid ${record.process.pid})`} ended while the agent was away`,
     };
-    await hands.slots.save(slot, { ...(await judge(hands, record, { end, directory })), suspended: undefined });
+    const verdict = await judge(hands, record, { end, directory });
+    await hands.slots.save(slot, { ...verdict, suspended: undefined, saving: undefined });
   }
   hands.slots.notify(slot.instanceId);
+}
+
+/** The agent before died after it had saved the memory, or while a machine read it: the file is the guest. */
+async function endBesideMemory(hands: Hands, slot: Slot, run: Run | null): Promise<void> {
+  await run?.end();
+  await hands.slots.save(slot, { launching: false, process: undefined });
 }
 
 /** The agent before ended what KVM could not run, and died before it started it again. */
@@ -152,9 +160,28 @@ async function adopt(
   const limit = new AbortController();
   await Promise.race([run.connected, sleep(hands.clock, adoptPatienceMs, limit.signal)]); // one that hangs is watched all the same
   limit.abort();
-  if (record.handedOver === undefined) await endMoves(hands, slot, run);
+  if (record.saving === true) await endSave(hands, slot, run);
+  else if (record.handedOver === undefined) await endMoves(hands, slot, run);
   await noteOpenVolumes(hands, slot, run);
   await slot.console?.check().catch(() => {}); // no console yet: it is looked at again
+}
+
+/** A guest that a dead agent was saving runs on; whether it is suspended to disk is decided again. Does not wait for a hanging machine. */
+async function endSave(hands: Hands, slot: Slot, { memory }: Run): Promise<void> {
+  const limit = new AbortController();
+  const ended = endOfSave(hands, slot, memory).catch((error: unknown) =>
+    hands.log.warn('cannot see whether a guest was being saved', {
+      instance: slot.instanceId,
+      error: describeError(error),
+    }),
+  );
+  await Promise.race([ended, sleep(hands.clock, adoptPatienceMs, limit.signal)]);
+  limit.abort();
+}
+
+async function endOfSave(hands: Hands, slot: Slot, memory: Run['memory']): Promise<void> {
+  await memory?.giveUp();
+  await hands.slots.save(slot, { saving: undefined });
 }
 
 /** Guests that a dead agent was sending keep running. Does not wait for a hanging machine. */

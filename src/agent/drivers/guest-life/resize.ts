@@ -25,8 +25,11 @@ export async function resizeGuest(hands: Hands, instanceId: string, size: GuestS
     const { record } = slot;
     if (record === undefined || record.removing) throw noSuchGuest('resize', instanceId);
     if (isDamaged(record)) throw inTheWay('resize', instanceId);
-    if (slot.run !== undefined || !record.created || record.launching)
-      throw new DriverError('NotPossible', `cannot resize ${instanceId}: it runs, or was never made whole`);
+    if (slot.run !== undefined || !record.created || record.launching || record.saved === true)
+      throw new DriverError(
+        'NotPossible',
+        `cannot resize ${instanceId}: it runs, is suspended, or was never made whole`,
+      );
     try {
       if (size.diskGiB > 0) await growDisk(hands, instanceId, size.diskGiB * gibibyte);
     } catch (error) {

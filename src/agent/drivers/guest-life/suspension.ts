@@ -8,6 +8,7 @@ import { inTheWay, noSuchGuest } from './errors.ts';
 import type { Hands } from './hands.ts';
 import type { RunSuspension } from './hypervisor.ts';
 import { isDamaged } from './records.ts';
+import { restoreGuest, saveGuest } from './saved-memory.ts';
 import { checkId, type Slot } from './slots.ts';
 
 export function suspensionOf(hands: Hands): GuestSuspension {
@@ -19,6 +20,10 @@ export function suspensionOf(hands: Hands): GuestSuspension {
     await hands.slots.inLine(slot, async () => {
       if (slot.record === undefined || slot.record.removing) throw noSuchGuest(verb, instanceId);
       if (isDamaged(slot.record)) throw inTheWay(verb, instanceId);
+      if (slot.record.saved === true) {
+        if (verb === 'suspend') return; // it is more than that
+        await restoreGuest(hands, slot);
+      }
       const suspension = suspensionOfRun(slot, verb);
       try {
         await suspension[verb]();
@@ -32,6 +37,9 @@ export function suspensionOf(hands: Hands): GuestSuspension {
   return {
     suspend: (instanceId) => set(instanceId, 'suspend'),
     resume: (instanceId) => set(instanceId, 'resume'),
+    ...(hands.hypervisor.saves
+      ? { save: (instanceId: string, signal: AbortSignal) => saveGuest(hands, instanceId, signal) }
+      : {}),
   };
 }
 

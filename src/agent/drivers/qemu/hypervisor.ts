@@ -73,6 +73,7 @@ class QemuHypervisor implements Hypervisor {
   readonly volumes = true;
   readonly measures = true;
   readonly suspends = true;
+  readonly saves = true;
   readonly runs = true;
   readonly migrates = true;
   readonly live: NonNullable<Hypervisor['live']> = {

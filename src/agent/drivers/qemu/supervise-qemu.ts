@@ -18,7 +18,7 @@ import type { GuestCounters } from '../../../api/guests/guest-usage.ts';
 import type { GuestVolume } from '../driver.ts';
 import { blockTraffic } from '../guest-life/disk/block-traffic.ts';
 import { type DiskSession, type DiskWatch, watchDisk } from '../guest-life/disk/disk-trouble.ts';
-import type { GuestEnd, Run, RunEnd, RunLive, Trouble } from '../guest-life/hypervisor.ts';
+import type { GuestEnd, Run, RunEnd, RunLive, RunMemory, Trouble } from '../guest-life/hypervisor.ts';
 import { type Standing, withWords } from '../guest-life/standing.ts';
 import { Troubles } from '../guest-life/troubles.ts';
 import { type SuspensionWatch, watchSuspension } from '../guest-life/watch-suspension.ts';
@@ -26,6 +26,7 @@ import { tailText } from '../guest-life/ways-in/console-log.ts';
 import { createForwards, type Forwards } from '../guest-life/ways-in/forwards.ts';
 import { askStanding, describeQemu, hasNoRoom } from './ask-qemu.ts';
 import { createLiveRun } from './live/live-run.ts';
+import { createMemoryFile } from './live/memory-file.ts';
 import { qemuFiles } from './command-line.ts';
 import { complaints } from './complaints.ts';
 import { killGuestProcess } from './processes.ts';
@@ -76,6 +77,7 @@ class QemuSupervision {
   readonly #disk: DiskWatch;
   readonly #suspension: SuspensionWatch;
   readonly #live: RunLive;
+  readonly #memory: RunMemory;
   readonly #troubles = new Troubles();
   readonly #detached = new AbortController();
   /** Aborts when the supervision ends, for whatever reason. */
@@ -132,6 +134,12 @@ class QemuSupervision {
         if (guest !== 'ended' && guest !== 'halted') this.#suspension.seen(guest === 'suspended');
       },
     });
+    this.#memory = createMemoryFile({
+      ...{ directory, clock },
+      session: () => this.#session(),
+      look: () => this.#suspension.lookSoon(),
+      giveUp: async () => void (await this.#live.settle('over')),
+    });
     this.#ended = this.#supervise();
     const over = (): void => this.#finish();
     this.#ended.then(over, over);
@@ -153,6 +161,7 @@ class QemuSupervision {
       suspension: this.#suspension,
       volumes: this.#volumes,
       live: this.#live,
+      memory: this.#memory,
       powerDown: () => this.#powerDown(),
       detach: () => this.#detach(),
     };

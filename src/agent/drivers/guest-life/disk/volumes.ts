@@ -48,6 +48,7 @@ async function setVolumes(
   if (volumes === undefined) {
     if (slot.run !== undefined)
       throw new DriverError('NotPossible', `cannot change the volumes of ${slot.instanceId} while it runs`);
+    if (slot.record?.saved === true) return assertSame(slot, wanted);
     return note(hands, slot, wanted);
   }
   const open = await volumes.open();
@@ -94,6 +95,17 @@ async function setVolumes(
   }
   if (failed !== undefined) throw failed.error;
   await note(hands, slot, wanted);
+}
+
+/** The memory in its file is of a machine with these volumes. */
+function assertSame(slot: Slot, wanted: readonly GuestVolume[]): void {
+  const text = (volumes: readonly GuestVolume[]): string =>
+    JSON.stringify(volumes.map(({ volumeId, readOnly }) => [volumeId, readOnly]).sort());
+  if (text(wanted) === text(noted(slot))) return;
+  throw new DriverError(
+    'NotPossible',
+    'the guest is suspended to disk, and its volumes change when it goes on, or is stopped: berth resume, berth stop',
+  );
 }
 
 async function attach(

@@ -43,6 +43,20 @@ export async function machineParts(session: Qmp, uuid: string): Promise<MachineP
   };
 }
 
+/** The bus address of each volume. */
+export async function volumeAddresses(session: Qmp): Promise<ReadonlyMap<string, number>> {
+  const nodes = listOf(await session.execute('query-named-block-nodes', { flat: true }));
+  const devices = listOf(await session.execute('query-pci')).flatMap((bus) => listOf(bus['devices']));
+  const slots = new Map(devices.map((device) => [device['qdev_id'], Number(device['slot'])]));
+  return new Map(
+    nodes.flatMap((node) => {
+      const name = String(node['node-name']);
+      const slot = volumeIdPattern.test(name) ? slots.get(deviceId(name)) : undefined;
+      return slot === undefined ? [] : [[name, slot] as const];
+    }),
+  );
+}
+
 /** As text; empty: none. */
 export function differences(here: MachineParts, there: MachineParts): string[] {
   const missing = there.parts

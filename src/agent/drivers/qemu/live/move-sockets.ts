@@ -19,11 +19,29 @@ const referenceOnly = 0o10000000;
 
 export const moveSocket = (name: string): string => `move-${name}.sock`;
 
-export async function openMoveSockets(
-  /** `folder`: below the directory, where QEMU has its sockets; empty: there itself. */
-  { directory, folder }: { readonly directory: string; readonly folder: string },
+interface Place {
+  readonly directory: string;
+  /** Below the directory, where QEMU has its sockets; empty: there itself. */
+  readonly folder: string;
+}
+
+export function openMoveSockets(
+  place: Place,
   names: readonly string[],
   dial: (name: string) => Promise<Duplex>,
+): Promise<MoveSockets> {
+  return openSockets(place, names, (socket, name) => {
+    dial(name).then(
+      (other) => joinStreams(socket, other),
+      () => void socket.destroy(),
+    );
+  });
+}
+
+export async function openSockets(
+  { directory, folder }: Place,
+  names: readonly string[],
+  onConnection: (socket: Socket, name: string) => void,
 ): Promise<MoveSockets> {
   const sockets = new Set<Socket>();
   const servers: Server[] = [];
@@ -43,10 +61,7 @@ export async function openMoveSockets(
         sockets.add(socket);
         socket.on('close', () => sockets.delete(socket));
         socket.on('error', () => {}); // QEMU sees that it is closed
-        dial(name).then(
-          (other) => joinStreams(socket, other),
-          () => void socket.destroy(),
-        );
+        onConnection(socket, name);
       });
       server.listen(`/proc/self/fd/${opened.fd}/${moveSocket(name)}`);
       await once(server, 'listening');

@@ -28,7 +28,7 @@ export const offers: HostPlugin = {
         const able =
           missing === 'mounts' || missing === 'filesystems'
             ? driver.name === containerDriver
-            : missing === 'migration' || missing === 'resize'
+            : missing === 'migration' || missing === 'resize' || missing === 'save'
               ? driverFacts.find(({ name }) => name === driver.name)?.migrates === true
               : driverFacts.find(({ name }) => name === driver.name)?.checks.includes(missing) === true;
         return refuse(
