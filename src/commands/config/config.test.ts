@@ -52,11 +52,11 @@ describe('berth config check', () => {
 
 describe('berth config show', () => {
   it('says where each value comes from, and hides passwords', async () => {
-    const path = await fileOf('store: postgres://ann:pw@db/berth\nlogLevel: info\n');
+    const path = await fileOf('store: postgres://ann:a-password@db/berth\nlogLevel: info\n');
     const { stdout } = await berth(['config', 'show', '--server', '--config', path, '-o', 'json'], {
       BERTH_SERVER_LOG_LEVEL: 'debug',
     });
-    expect(stdout).not.toContain('pw');
+    expect(stdout).not.toContain('a-password');
     expect(JSON.parse(stdout)).toEqual(
       expect.arrayContaining([
         { key: 'store', value: 'postgres://ann:(hidden)@db/berth', source: 'file', name: path },
