@@ -14,6 +14,7 @@ if (names.some((name) => name !== 'quick')) {
     debianPackages(
       'qemu',
       'network',
+      'firmware',
       'libvirt',
       'containers',
       'tinyImage',

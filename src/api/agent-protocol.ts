@@ -273,6 +273,10 @@ export const Assignment = Type.Object(
     diskGiB: Type.Integer(),
     imageName: Type.String(),
     image: Type.Optional(ImageSpec),
+    /** Absent: a BIOS. */
+    firmware: Type.Optional(Type.Enum(['uefi', 'uefi-secure-boot'])),
+    /** Absent: none. */
+    tpm: Type.Optional(Type.Literal(true)),
     ports: Type.Array(GuestPort),
     sshKeys: Type.Array(Type.String()),
     userData: Type.String(),

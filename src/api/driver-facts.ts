@@ -19,6 +19,8 @@ export interface DriverFacts {
   readonly runs: boolean;
   /** Whether its guests can move to another host, stopped. */
   readonly migrates: boolean;
+  /** Whether its guests can boot by UEFI and have a TPM, on hosts with the packages for it. */
+  readonly boots: boolean;
   /** How its guests can be checked. */
   readonly checks: readonly (typeof attemptKinds)[number][];
 }
@@ -34,6 +36,7 @@ export const driverFacts: readonly DriverFacts[] = [
     saves: true,
     runs: true,
     migrates: true,
+    boots: true,
     checks: ['tcp', 'http', 'exec'],
   },
   {
@@ -45,6 +48,7 @@ export const driverFacts: readonly DriverFacts[] = [
     saves: false,
     runs: true,
     migrates: true,
+    boots: true,
     checks: ['tcp', 'http', 'exec'],
   },
   {
@@ -56,6 +60,7 @@ export const driverFacts: readonly DriverFacts[] = [
     saves: false,
     runs: false,
     migrates: false,
+    boots: false,
     checks: ['tcp', 'http', 'exec', 'image'],
   },
   {
@@ -67,6 +72,7 @@ export const driverFacts: readonly DriverFacts[] = [
     saves: false,
     runs: false,
     migrates: false,
+    boots: false,
     checks: [],
   },
   {
@@ -78,6 +84,7 @@ export const driverFacts: readonly DriverFacts[] = [
     saves: false,
     runs: true,
     migrates: true,
+    boots: true,
     checks: ['tcp'],
   },
 ];

@@ -13,7 +13,8 @@ import type {
   Phase,
   PublishedPort,
 } from '../../api/agent-protocol.ts';
-import type { LiveKind } from '../../api/resources/host.ts';
+import type { Boot } from '../../api/resources/firmware.ts';
+import type { BootOffer, LiveKind } from '../../api/resources/host.ts';
 import type { GuestCredential } from '../images/credentials/image-credentials.ts';
 import type { GuestUsage } from '../../api/guests/guest-usage.ts';
 import type { DiskReader, ReceivedFile } from '../migration/moved-files.ts';
@@ -36,6 +37,10 @@ export interface GuestSpec {
   readonly image: ImageSpec;
   /** Of its project, for its images. Never written to a disk. */
   readonly imageCredentials?: readonly GuestCredential[];
+  /** Absent: a BIOS. */
+  readonly firmware?: NonNullable<Boot['firmware']>;
+  /** A virtual TPM 2.0. Absent: none. */
+  readonly tpm?: true;
   /** `hostPort` 0: the driver picks a free one. */
   readonly ports: readonly GuestPort[];
   readonly sshKeys: readonly string[];
@@ -124,6 +129,8 @@ export interface Fingerprint {
   readonly reason?: string;
   readonly accelerator?: Accelerator;
   readonly version?: string;
+  /** What this host has the packages for. Absent: nothing of it. */
+  readonly boots?: readonly BootOffer[];
 }
 
 /** A piece of a guest's console log. Offsets count bytes since the guest's first boot and never change. */

@@ -4,7 +4,7 @@ import { unknownGuestsMax } from '../../api/agent-protocol.ts';
 import type { DriverOffer, HostDriver, HostImage } from '../../api/resources/host.ts';
 import { driverFacts } from '../../api/driver-facts.ts';
 import { describeError } from '../../base/log.ts';
-import type { Driver } from '../drivers/driver.ts';
+import type { Driver, Fingerprint } from '../drivers/driver.ts';
 import { awaitWithin } from '../host/await-within.ts';
 import { type AgentParts, callTimeoutMs } from './agent-parts.ts';
 
@@ -19,7 +19,7 @@ async function fingerprintOf({ options, recovery, stopping }: AgentParts, driver
     return { name, available: false, reason: reason.slice(0, 1024) };
   }
   try {
-    const { reason, version, ...seen } = await awaitWithin(
+    const { reason, version, boots, ...seen } = await awaitWithin(
       { clock: options.clock, timeoutMs: callTimeoutMs, signal: stopping, what: `looking at driver "${name}"` },
       () => driver.fingerprint(),
     );
@@ -28,7 +28,7 @@ async function fingerprintOf({ options, recovery, stopping }: AgentParts, driver
       ...seen,
       ...(driver.suspension === undefined ? {} : { suspends: true }),
       ...(options.runs === undefined || driver.access?.openRunner === undefined ? {} : { runs: true }),
-      ...offersOf(driver, options.incomingFiles !== undefined),
+      ...offersOf(driver, { boots, receives: options.incomingFiles !== undefined }),
       ...(driver.live === undefined || options.directMoves?.listens !== true || !seen.available
         ? {}
         : { live: await driver.live.kind() }),
@@ -43,7 +43,7 @@ async function fingerprintOf({ options, recovery, stopping }: AgentParts, driver
 /** What the kind of driver can have at all, and this one has. */
 function offersOf(
   { name, access, mounts, filesystems, migration, resize, suspension }: Driver,
-  receives: boolean,
+  { boots = [], receives }: { readonly boots: Fingerprint['boots']; readonly receives: boolean },
 ): { readonly offers?: DriverOffer[] } {
   const ways = { tcp: access?.reach, http: access?.dial, exec: access?.exec, image: access?.imageHealth };
   const kinds = driverFacts.find((each) => each.name === name)?.checks ?? [];
@@ -54,6 +54,7 @@ function offersOf(
     ...(filesystems === true ? (['filesystems'] as const) : []),
     ...(resize === undefined ? [] : (['resize'] as const)),
     ...(suspension?.save === undefined ? [] : (['save'] as const)),
+    ...boots,
     ...(migration !== undefined && receives ? (['migration'] as const) : []),
   ];
   return offers.length === 0 ? {} : { offers };

@@ -73,8 +73,12 @@ export const HostSpec = Type.Object(
 );
 export type HostSpec = Static<typeof HostSpec>;
 
+/** What a host needs packages for: `Boot` says which of them a guest needs. */
+export const bootOffers = ['uefi', 'uefi-secure-boot', 'tpm'] as const;
+export type BootOffer = (typeof bootOffers)[number];
+
 /** What an agent can give to guests of a driver; agents of earlier versions say nothing. */
-const driverOffers = [...attemptKinds, 'mounts', 'migration', 'resize', 'filesystems', 'save'] as const;
+const driverOffers = [...attemptKinds, 'mounts', 'migration', 'resize', 'filesystems', 'save', ...bootOffers] as const;
 export type DriverOffer = (typeof driverOffers)[number];
 
 /** A live move needs equal values on both hosts. */
@@ -110,7 +114,7 @@ export const HostDriver = Type.Object(
       Type.Array(Type.Enum([...driverOffers]), {
         maxItems: 16,
         description:
-          'kinds of health checks, mounts of containers, moves to other hosts, resizes, volumes with a file system, and suspension to disk (save); default: none, as with agents of earlier versions',
+          'kinds of health checks, mounts of containers, moves to other hosts, resizes, volumes with a file system, suspension to disk (save), firmware and TPM; default: none, as with agents of earlier versions',
       }),
     ),
   },

@@ -2,6 +2,7 @@
 
 import { type Static, Type } from 'typebox';
 import { fingerprint } from '../../base/hash.ts';
+import { Firmware, firmwareHelp, tpmHelp } from './firmware.ts';
 import { DottedName, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 
 /** No user name or password in the URL: a spec is visible to everyone who may read images. */
@@ -58,6 +59,13 @@ export const ImageSpec = Type.Object(
       Type.String({ description: 'driver this image needs; default: any', pattern: '^[a-z][a-z0-9-]{0,31}$' }),
     ),
     architecture: Type.Enum(['amd64', 'arm64'], { default: 'amd64' }),
+    firmware: Type.Optional(
+      Type.Unsafe<Firmware>({
+        ...Firmware,
+        description: `${firmwareHelp}; for instances that do not name one; default: bios`,
+      }),
+    ),
+    tpm: Type.Optional(Type.Boolean({ description: `${tpmHelp}; for instances that do not say; default: false` })),
     aliases: Type.Array(Type.String({ pattern: '^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$' }), {
       default: [],
       maxItems: 32,

@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox';
 import { Checks, FailingCheck } from './check.ts';
 import { Container, containersMax } from './container.ts';
 import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './guest.ts';
+import { Firmware, firmwareHelp, tpmHelp } from './firmware.ts';
 import { Gpus, hostRuleFields } from './host-rules.ts';
 import { HostProof, OnHostLoss, onHostLossHelp } from './host-state.ts';
 import {
@@ -99,6 +100,10 @@ export const InstanceSpec = Type.Object(
         description: 'take CPUs and memory in equal parts from this many NUMA cells of the host',
       }),
     ),
+    firmware: Type.Optional(
+      Type.Unsafe<Firmware>({ ...Firmware, description: `${firmwareHelp}; default: its image's, then bios` }),
+    ),
+    tpm: Type.Optional(Type.Boolean({ description: `${tpmHelp}; default: its image's, then none` })),
     powerState: Type.Enum(['running', 'suspended', 'stopped'], {
       default: 'running',
       description: 'suspended: its processors are halted and its memory is kept; only for a running instance',
@@ -386,6 +391,15 @@ export const InstanceStatus = Type.Object(
           pending: Type.Boolean({ description: 'its host has not done it yet' }),
         },
         closed,
+      ),
+    ),
+    boot: Type.Optional(
+      Type.Object(
+        {
+          firmware: Type.Optional(Type.Enum(['uefi', 'uefi-secure-boot'])),
+          tpm: Type.Optional(Type.Literal(true)),
+        },
+        { ...closed, description: 'firmware and TPM that its guest was placed with; absent: a BIOS, and no TPM' },
       ),
     ),
     diskIncarnation: Type.Optional(

@@ -47,6 +47,7 @@ describe('berth driver ls', () => {
       saves: false,
       runs: false,
       migrates: false,
+      boots: false,
       checks: [],
       hosts: [
         { host: 'h1', available: false, reason: 'zoneadm is not installed' },

@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import { type LifetimeOptions, lifetimeOf, withLifetimeOptions } from '../options/lifetime-options.ts';
+import { type BootOptions, bootFieldsOf, withBootOptions } from '../options/boot-options.ts';
 import { type LossOptions, lossOf, withLossOptions } from '../options/loss-options.ts';
 import { type RestartOptions, restartOf, withRestartOptions } from '../options/restart-options.ts';
 import { isRecord } from '../../base/is-record.ts';
@@ -35,7 +36,8 @@ export interface SpecOptions
     HealthOptions,
     RestartOptions,
     LifetimeOptions,
-    LossOptions {
+    LossOptions,
+    BootOptions {
   readonly task?: string;
   readonly publish: readonly string[];
   readonly label: readonly string[];
@@ -59,7 +61,7 @@ interface RunOptions extends SpecOptions, ClaimOptions {
 /** The flags of `run`, shared by all commands that take the same spec. */
 export function withSpecOptions(command: Command, image: '<image>' | '[image]' = '<image>'): Command {
   command.argument(image, 'name or alias: berth image ls');
-  withContainerOptions(withRoomOptions(command))
+  withBootOptions(withContainerOptions(withRoomOptions(command)))
     .option(
       '-p, --publish <ports>',
       'HOST:GUEST[/tcp|udp], or GUEST for any free port of the host; may be repeated',
@@ -162,6 +164,7 @@ export async function specOf(cli: Cli, image: string, options: SpecOptions): Pro
     ...checksOf(options),
     ...restartOf(options),
     ...lifetimeOf(options),
+    ...bootFieldsOf(options),
     ...lossOf(options),
     ...(options.publish.length === 0 && 'ports' in file ? {} : { ports: options.publish.map(parsePort) }),
     ...(sshKeys.length === 0 && 'sshKeys' in file ? {} : { sshKeys }),

@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import { expiryOf } from '../../api/instances/lifetime.ts';
+import { bootOf, bootText } from '../../api/resources/firmware.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Cli } from '../cli.ts';
 import { attempting } from '../exit-codes.ts';
@@ -50,6 +51,7 @@ function instanceLines(instance: Instance, nowMs: number): string[] {
         ['address', addressOf(instance)],
         ...portLines(instance).map((line): [string, string] => ['port', line]),
         ['image', spec.image],
+        ['boot', bootText(status.boot ?? bootOf(spec, undefined))],
         ['cpus', cpus === undefined ? undefined : String(Number(cpus.toFixed(3)))],
         ['memory', memoryMiB === undefined ? undefined : memory(memoryMiB)],
         ...(spec.volumes ?? []).map(({ name, readOnly }): [string, string] => [

@@ -40,6 +40,8 @@ export const fieldRows: readonly Row[] = [
   row('spec.gpus.share', '--gpu-share'),
   row('spec.gpus.models', '--gpu-model'),
   row('spec.numaCells', '--numa-cells'),
+  row('spec.firmware', '--firmware'),
+  row('spec.tpm', '--tpm'),
   row('spec.placement.profile', '--profile'),
   row('spec.placement.pool', '--pool'),
   row('spec.placement.task', '--task'),

@@ -1,6 +1,7 @@
 // Bind: the Plan that assigns waiting instances to hosts and holds their room, for one or several together. It does not
 // choose hosts.
 
+import { bootOf } from '../../api/resources/firmware.ts';
 import type { Instance, InstanceStatus } from '../../api/resources/instance.ts';
 import { claim, claimWithVolumes } from '../ledger/ledger.ts';
 import { placedStatus } from '../operations/volumes/attach.ts';
@@ -73,6 +74,7 @@ function changesOf(snapshot: Snapshot, binding: Binding, ctx: Context): Change[]
       host,
       incarnation,
       assigned: request.assigned,
+      ...bootStatus(snapshot, instance.value),
       scheduledAtMs: ctx.nowMs,
       conditions: withConditions(
         status.conditions,
@@ -98,14 +100,21 @@ function changesOf(snapshot: Snapshot, binding: Binding, ctx: Context): Change[]
   ];
 }
 
+/** Kept for the whole life of its guest: its image may change. */
+function bootStatus(snapshot: Snapshot, { spec }: Instance): Pick<InstanceStatus, 'boot'> {
+  const boot = bootOf(spec, snapshot.imageByName(spec.image)?.value.spec);
+  return boot.firmware === undefined && boot.tpm === undefined ? {} : { boot };
+}
+
 const noVolumes: NonNullable<Request['unplacedVolumes']> = [];
 
 /** Removes what the previous guest left in the status; nothing for a new instance. */
 function withoutFormerLife(status: InstanceStatus): InstanceStatus {
-  const { guest, report, startAgain, readyAtMs, runningAtMs, failedAtMs, nomination, diskIncarnation, drainedFrom } =
-    status;
+  const { guest, report, startAgain, readyAtMs, runningAtMs, failedAtMs, nomination, diskIncarnation } = status;
+  const { drainedFrom, boot } = status;
   if (
-    (drainedFrom ??
+    (boot ??
+      drainedFrom ??
       diskIncarnation ??
       guest ??
       report ??
@@ -126,6 +135,7 @@ function withoutFormerLife(status: InstanceStatus): InstanceStatus {
     nomination: _nomination,
     diskIncarnation: _disk,
     drainedFrom: _origin,
+    boot: _boot,
     ...kept
   } = status;
   return kept;

@@ -3,6 +3,7 @@
 import { isContainerImage } from '../../api/container-image.ts';
 import { driverFacts } from '../../api/driver-facts.ts';
 import type { PlanReason } from '../../api/plans/host-plan.ts';
+import { bootText } from '../../api/resources/firmware.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { endOf } from '../plans/owner.ts';
 import { conditionOf, isReady } from '../state/conditions.ts';
@@ -45,7 +46,7 @@ function ofItsState(snapshot: Snapshot, instance: Instance): PlanReason[] {
   return reasons;
 }
 
-function ofItsGuest(snapshot: Snapshot, { spec }: Instance, driver: string): PlanReason[] {
+function ofItsGuest(snapshot: Snapshot, { spec, status }: Instance, driver: string): PlanReason[] {
   const reasons: PlanReason[] = [];
   const image = snapshot.imageByName(spec.image)?.value;
   if (image === undefined)
@@ -54,6 +55,8 @@ function ofItsGuest(snapshot: Snapshot, { spec }: Instance, driver: string): Pla
     reasons.push({ code: 'Container', message: 'containers have no disk of their own to move' });
   if (driverFacts.find(({ name }) => name === driver)?.migrates !== true)
     reasons.push({ code: 'DriverCannot', message: `guests of the driver ${driver} cannot move` });
+  const boot = bootText(status.boot ?? {});
+  if (boot !== undefined) reasons.push({ code: 'Firmware', message: `it has ${boot}, whose state stays on its host` });
   if (spec.gpus !== undefined) reasons.push({ code: 'HostDevice', message: 'it has a device of its host' });
   if (spec.run !== undefined)
     reasons.push({ code: 'Run', message: 'it runs a program once, whose output is kept on its host' });

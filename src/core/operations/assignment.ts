@@ -33,7 +33,7 @@ export function assignmentOf(
   const secrets = spec && secretValuesFor(consumer.project, spec, secretByName);
   const startAgain = current?.value.status.startAgain;
   const migration = current && migrationFor(current.value, allocation.value, volumeByName);
-  const { diskIncarnation, resize } = current?.value.status ?? {};
+  const { diskIncarnation, resize, boot } = current?.value.status ?? {};
   const isOwn = current?.value.status.incarnation === consumer.incarnation;
   // A guest that arrives live is what it was: its disk is made before it belongs here.
   const bornAs =
@@ -58,6 +58,7 @@ export function assignmentOf(
     diskGiB: assigned['DISK_GB'] ?? 0,
     imageName: image?.metadata.name ?? spec?.image ?? '',
     ...(image ? { image: image.spec } : {}),
+    ...boot,
     ports: spec ? portsOf(spec) : [],
     sshKeys: spec?.sshKeys ?? [],
     userData: spec?.userData ?? '',

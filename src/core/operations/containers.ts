@@ -14,6 +14,7 @@ import type { Snapshot } from '../state/snapshot.ts';
 export function assertContainers(snapshot: Snapshot, spec: AskingSpec): void {
   const image = spec.image === undefined ? undefined : snapshot.imageByName(spec.image)?.value;
   if (image) assertDriver(image, spec.placement.driver);
+  if (image && isContainerImage(image.spec)) assertNoBoot(spec);
   if (spec.containers === undefined) return;
   if (image && !isContainerImage(image.spec)) throw refusalForMachine(image.metadata.name, spec.containers);
   for (const [i, { name, image: other }] of spec.containers.entries()) {
@@ -28,6 +29,11 @@ export function assertContainers(snapshot: Snapshot, spec: AskingSpec): void {
     ...(spec.volumes === undefined ? {} : { volumes: spec.volumes }),
   });
   assertPorts(spec, spec.containers);
+}
+
+function assertNoBoot({ firmware, tpm }: AskingSpec): void {
+  if (firmware !== undefined) throw invalid('spec.firmware', 'containers have no firmware of their own; leave it out');
+  if (tpm) throw invalid('spec.tpm', 'containers have no TPM; leave it out');
 }
 
 type Containers = NonNullable<AskingSpec['containers']>;

@@ -19,6 +19,8 @@ export type AskingSpec = Pick<
   readonly volumes?: InstanceSpec['volumes'] | undefined;
   readonly run?: InstanceSpec['run'] | undefined;
   readonly checks?: InstanceSpec['checks'] | undefined;
+  readonly firmware?: InstanceSpec['firmware'] | undefined;
+  readonly tpm?: InstanceSpec['tpm'] | undefined;
   /** Of a task only. */
   readonly ttlMs?: number;
 };

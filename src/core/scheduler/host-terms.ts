@@ -3,6 +3,7 @@
 // cache changes no answer.
 
 import { isContainerImage } from '../../api/container-image.ts';
+import { bootOf } from '../../api/resources/firmware.ts';
 import { attemptKinds } from '../../api/resources/check.ts';
 import type { DriverOffer, LiveKind } from '../../api/resources/host.ts';
 import type { HostRule, Preference, Toleration, TraitRules } from '../../api/resources/host-rules.ts';
@@ -77,14 +78,18 @@ export function hostTermsOf(
     dedicated: placement.dedicated || undefined,
     volumesOn: spec.volumes && asksOf(volumesOf(snapshot, { project, volumes: spec.volumes })).hosts,
     runs: spec.run === undefined ? undefined : true,
-    needs: needsOf(spec),
+    needs: needsOf(spec, image?.spec),
     outside: mayGoOutside(snapshot, spec) || undefined,
     project: ownerOf(snapshot, project),
   };
 }
 
-function needsOf({ checks, containers }: AskingSpec): DriverOffer[] | undefined {
+function needsOf(spec: AskingSpec, image: ImageSpec | undefined): DriverOffer[] | undefined {
+  const { checks, containers } = spec;
   const needs = new Set<DriverOffer>();
+  const { firmware, tpm } = bootOf(spec, image);
+  if (firmware !== undefined) needs.add(firmware);
+  if (tpm) needs.add('tpm');
   for (const check of Object.values(checks ?? {}))
     for (const kind of attemptKinds) if (check[kind] !== undefined) needs.add(kind);
   if (containers?.some(({ mounts, stopGraceMs }) => mounts !== undefined || stopGraceMs !== undefined) === true)

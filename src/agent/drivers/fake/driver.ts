@@ -1,6 +1,7 @@
 // A driver whose guests live in a FakeWorld: for the simulator, for tests, and for hosts without QEMU. It keeps the whole
 // contract; nothing of it touches the machine, and all its waiting is done on the world's clock.
 
+import { bootOffers } from '../../../api/resources/host.ts';
 import type { Prng } from '../../../base/prng.ts';
 import { firstOf } from '../../../base/concurrency/first-of.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
@@ -39,7 +40,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
   const portRange = options.portRange ?? { first: 20_000, last: 29_999 };
   return {
     name: 'fake',
-    fingerprint: () => Promise.resolve({ available: true, accelerator: 'none', version: '1' }),
+    fingerprint: () => Promise.resolve({ available: true, accelerator: 'none', version: '1', boots: [...bootOffers] }),
     recover: () => Promise.resolve(), // the world itself is looked at
     guests: () => world.guests(host).map((guest) => asGuest(guest, hands.progress(guest.instanceId))),
     watch: (listener, signal) => hands.watch(listener, signal),

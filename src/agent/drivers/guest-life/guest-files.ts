@@ -4,9 +4,14 @@ import { createHash } from 'node:crypto';
 import type { GuestSpec } from '../driver.ts';
 
 export const guestFiles = {
-  ...{ disk: 'disk.qcow2', seed: 'seed.iso', runDisk: 'run.img', console: 'console.log' },
+  disk: 'disk.qcow2',
+  seed: 'seed.iso',
+  runDisk: 'run.img',
+  console: 'console.log',
   /** Of a guest that is suspended to disk. */
   memory: 'memory',
+  uefiVariables: 'uefi-vars.fd',
+  tpmState: 'tpm.state',
 } as const;
 
 /** A guest that moved knows itself as the incarnation that its disk was made for. */

@@ -62,6 +62,10 @@ export const GuestRecord = Type.Object({
   memoryMiB: Type.Integer({ minimum: 1 }),
   /** The order of its last resize. Absent: none. */
   resized: Type.Optional(Type.Integer()),
+  /** Absent: a BIOS. */
+  firmware: Type.Optional(Type.Enum(['uefi', 'uefi-secure-boot'])),
+  /** Absent: none. */
+  tpm: Type.Optional(Type.Literal(true)),
   seeded: Type.Boolean(),
   /** True: the guest has a disk with its program, and the runner's port. Absent: it has neither. */
   runDisk: Type.Optional(Type.Literal(true)),

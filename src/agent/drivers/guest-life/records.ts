@@ -15,6 +15,8 @@ export function newRecord(spec: GuestSpec, uuid: string): GuestRecord {
     cpus: spec.cpus,
     memoryMiB: spec.memoryMiB,
     ...(spec.resized === undefined ? {} : { resized: spec.resized }),
+    ...(spec.firmware === undefined ? {} : { firmware: spec.firmware }),
+    ...(spec.tpm === undefined ? {} : { tpm: spec.tpm }),
     seeded: spec.image.nocloud,
     ...(spec.runDisk === undefined ? {} : { runDisk: true }),
     ...(spec.containers === undefined ? {} : { containers: spec.containers.map(({ name }) => name) }),

@@ -51,6 +51,25 @@ describe('QEMU’s command line', () => {
     expect(line()).toContain('"locking":"on"');
     expect(line()).not.toContain('-drive');
   });
+  it.each([
+    ['a BIOS', {}, 'pc,hpet=off', []],
+    ['UEFI', { firmware: 'uefi' }, 'pc,hpet=off,pflash0=uefi-code,pflash1=uefi-variables', []],
+    [
+      'UEFI with secure boot',
+      { firmware: 'uefi-secure-boot' },
+      'q35,hpet=off,smm=on,pflash0=uefi-code,pflash1=uefi-variables',
+      ['-global driver=cfi.pflash01,property=secure,value=on', '-device pcie-pci-bridge,id=volumes'],
+    ],
+  ] as const)('boots by %s', (_, change, machineType, more) => {
+    expect(line(change)).toContain(`-machine ${machineType} -accel`);
+    for (const words of more) expect(line(change)).toContain(words);
+    expect(line(change).includes('OVMF_CODE_4M')).toBe('firmware' in change);
+    expect(line(change).includes('uefi-vars.fd')).toBe('firmware' in change);
+  });
+  it('connects a TPM by a socket that no other process reaches', () => {
+    expect(line({ tpm: true })).toContain('-chardev socket,id=tpm,fd=TPM-DESCRIPTOR -tpmdev emulator');
+    expect(line()).not.toContain('tpm');
+  });
   it('attaches the seed as a read-only IDE CD-ROM, if there is one', () => {
     expect(line()).toContain('-device ide-cd,bus=ide.1,drive=seed');
     expect(line({ seeded: false })).not.toContain('seed');

@@ -2,10 +2,13 @@
 // path may hold (spaces, commas, 108 bytes of socket path) can be misread.
 
 import type { Accelerator, GuestPort } from '../../../api/agent-protocol.ts';
+import type { Boot } from '../../../api/resources/firmware.ts';
 import type { GuestNetwork } from '../../network/guest-network.ts';
 import { type GuestVolume, runDiskSerial, runnerPort } from '../driver.ts';
 import { guestFiles, macAddress } from '../guest-life/guest-files.ts';
 import { ownFolder } from '../../host/guest-user.ts';
+import { firmwareFiles, type Uefi } from '../guest-life/boot/firmware.ts';
+import { tpmArguments } from './tpm.ts';
 import { volumeDevice, volumeNode } from './volume-devices.ts';
 
 export const qemuFiles = {
@@ -23,7 +26,7 @@ export const qemuFiles = {
 /** Stands for the tap's descriptor until it is known. */
 export const tapDescriptor = 'TAP-DESCRIPTOR';
 
-export interface GuestMachine {
+export interface GuestMachine extends Boot {
   readonly instanceId: string;
   readonly uuid: string;
   readonly cpus: number;
@@ -63,7 +66,8 @@ export function qemuArguments(
     ...['-name', `guest=${machine.instanceId}`, '-uuid', machine.uuid],
     ...['-pidfile', `${own}${qemuFiles.pid}`],
     ...sandbox,
-    ...['-machine', 'pc,hpet=off', ...acceleratorArguments(host.accelerator)],
+    ...['-machine', machineOf(machine), ...acceleratorArguments(host.accelerator)],
+    ...(machine.firmware === undefined ? [] : firmwareArguments(machine.firmware)),
     ...['-smp', `cpus=${machine.cpus},sockets=1`, '-m', `size=${machine.memoryMiB}M`],
     ...['-rtc', 'base=utc', '-boot', 'strict=on'],
     // A guest that powers off or panics leaves a paused QEMU behind: so an agent that was away still learns why it ended.
@@ -84,14 +88,36 @@ export function qemuArguments(
     ...['-device', `virtio-net-pci,netdev=net0,mac=${card},romfile=`],
     ...['-object', 'rng-random,id=rng0,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=rng0'],
     ...['-device', 'pvpanic'],
+    ...(machine.tpm ? tpmArguments : []),
+    ...(volumeBus(machine) === undefined ? [] : ['-device', `pcie-pci-bridge,id=${volumeBus(machine)}`]),
     ...(host.incoming ? ['-incoming', 'defer', '-S'] : []),
     // The last ones, so that the others stand on the bus where they stood without.
     ...(machine.runDisk ? [...runDisk, ...runnerArguments(own)] : []),
     ...(machine.volumes ?? []).flatMap((volume) => [
       ...['-blockdev', JSON.stringify(volumeNode(volume))],
-      ...['-device', JSON.stringify(volumeDevice(volume))],
+      ...['-device', JSON.stringify(volumeDevice(volume, volumeBus(machine)))],
     ]),
   ];
+}
+
+/** Only the q35 has the system management mode in which firmware keeps its keys from the guest. Other guests keep the machine that they had. */
+function machineOf({ firmware }: GuestMachine): string {
+  const type = firmware === 'uefi-secure-boot' ? 'q35,hpet=off,smm=on' : 'pc,hpet=off';
+  return firmware === undefined ? type : `${type},pflash0=uefi-code,pflash1=uefi-variables`;
+}
+
+function firmwareArguments(firmware: Uefi): string[] {
+  const code = { 'node-name': 'uefi-code', driver: 'file', filename: firmwareFiles(firmware).code, 'read-only': true };
+  const variables = { 'node-name': 'uefi-variables', driver: 'file', filename: qemuFiles.uefiVariables, locking: 'on' };
+  return [
+    ...['-blockdev', JSON.stringify(code), '-blockdev', JSON.stringify(variables)],
+    ...(firmware === 'uefi-secure-boot' ? ['-global', 'driver=cfi.pflash01,property=secure,value=on'] : []),
+  ];
+}
+
+/** Undefined: the root bus. On that of a q35, nothing can be attached while the guest runs. */
+export function volumeBus({ firmware }: Boot): string | undefined {
+  return firmware === 'uefi-secure-boot' ? 'volumes' : undefined;
 }
 
 const listening = (id: string, path: string): string => `socket,id=${id},path=${path},server=on,wait=off`;

@@ -8,7 +8,9 @@ import { describeError } from '../../../base/log.ts';
 import type { AcceleratorSetting } from '../accelerator-setting.ts';
 import type { Fingerprint } from '../driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
+import { bootOffersOf } from '../guest-life/boot/firmware.ts';
 import { kvmFailed, kvmWorks, type ProbeImage } from './kvm-probe.ts';
+import { tpmProgram } from './tpm.ts';
 import { runTool, type ToolResult } from '../../host/run-tool.ts';
 
 const bootSectorTimeoutMs = 5000;
@@ -20,6 +22,8 @@ export interface HostLookOptions {
   readonly qemuImg: string;
   readonly root: () => Promise<string>;
   readonly accelerator: AcceleratorSetting;
+  /** What the TPM of a guest needs on the host. Default: swtpm. */
+  readonly tpmTools?: readonly string[];
   /** Default /dev/kvm. */
   readonly kvmDevice?: string | undefined;
   /** How long a guest of the probe may take. Default 5 s, with a kernel 15 s. */
@@ -94,7 +98,8 @@ async function lookAtHost(options: HostLookOptions): Promise<Fingerprint> {
     const tool = await runTool(clock, { program: qemuImg, arguments: ['--version'], timeoutMs: 10_000 });
     if (!tool.ok) return unavailable(qemuImg, 'qemu-utils', tool);
     const number = /version (\S+)/.exec(version.output)?.[1] ?? 'unknown';
-    const seen = { available: true, version: number } as const;
+    const boots = await bootOffersOf(clock, { tools: options.tpmTools ?? [tpmProgram] });
+    const seen = { available: true, version: number, boots } as const;
     if (accelerator === 'tcg') return { ...seen, accelerator };
     const image = await options.probeImage?.();
     const kvm = await kvmWorks({

@@ -21,12 +21,14 @@ import type { GuestRecord } from '../guest-life/guest-record.ts';
 import type { Hypervisor, Machine, MachineSocket, Run, RunEnd } from '../guest-life/hypervisor.ts';
 import { consoleSize, punchHole } from '../guest-life/ways-in/console-log.ts';
 import { adoptPublished, connectGuest, refusePorts, startPublished } from '../guest-life/ways-in/guest-link.ts';
-import { qemuArguments, qemuFiles } from './command-line.ts';
+import { assertBootFiles } from '../guest-life/boot/boot-files.ts';
+import { qemuArguments, qemuFiles, volumeBus } from './command-line.ts';
 import { createHostLook, type HostLook, type HostLookOptions } from './host-look.ts';
 import { moveSocket } from './live/move-sockets.ts';
 import { asOwnUser, createOwnUsers, type OwnUsers } from './own-user.ts';
 import { findGuestProcess, isGuestProcess, killGuestProcess } from './processes.ts';
 import { adoptRun, launchRun } from './run.ts';
+import { withTpm } from './tpm.ts';
 import { doesNotEnd, killGraceMs, lastWords, type RunOptions } from './supervise-qemu.ts';
 
 export interface QemuOptions {
@@ -153,13 +155,15 @@ class QemuHypervisor implements Hypervisor {
     { accelerator, bindAddress, incoming = false, onProcess }: Parameters<Hypervisor['start']>[1],
   ): Promise<Run> {
     const { record } = machine;
+    await assertBootFiles(machine.directory, record);
     await connectGuest(this.network, machine);
     const user = await this.#ownUsers.prepare(machine, accelerator);
     const ownUser = user !== undefined;
-    const call = {
+    const plain = {
       program: this.#program,
       arguments: qemuArguments(record, { accelerator, bindAddress, ownUser, incoming }),
     };
+    const call = record.tpm ? withTpm(plain) : plain;
     const hostPorts = publishedPorts(record) ?? [];
     const tap = record.network === undefined ? {} : { tap: record.network.tap };
     return startPublished(machine, { clock: this.#clock, bindAddress }, () =>
@@ -189,6 +193,7 @@ class QemuHypervisor implements Hypervisor {
       prng,
       log,
       publishedPorts: publishedPorts(record),
+      volumeBus: volumeBus(record),
       ...(record.network === undefined ? {} : { tap: record.network.tap }),
       giveVolume: (volume) => this.#ownUsers.giveVolume(directory, volume),
       ...(detachPatienceMs === undefined ? {} : { detachPatienceMs }),

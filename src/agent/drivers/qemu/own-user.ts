@@ -23,6 +23,7 @@ import {
   usersAtWork,
   usersBelow,
 } from '../../host/guest-user.ts';
+import { bootFilesOf } from '../guest-life/boot/boot-files.ts';
 import type { Machine } from '../guest-life/hypervisor.ts';
 import { qemuFiles, tapDescriptor } from './command-line.ts';
 
@@ -90,7 +91,8 @@ class GuestUserBook implements OwnUsers {
     const was = await userOfGuest(directory);
     if (was !== undefined && was !== id) await takeAll(directory, { user: was, volumes });
     await makeOwnFolder(directory, id);
-    for (const name of [qemuFiles.disk, qemuFiles.console, ...(record.seeded ? [qemuFiles.seed] : [])])
+    const seed = record.seeded ? [qemuFiles.seed] : [];
+    for (const name of [qemuFiles.disk, qemuFiles.console, ...seed, ...bootFilesOf(record)])
       await giveTo(join(directory, name), id);
     if (record.runDisk) await giveVolumeTo({ path: join(directory, qemuFiles.runDisk), readOnly: true }, id);
     for (const volume of volumes) await give(volume, { user: id, all });
@@ -226,9 +228,8 @@ async function takeAll(
   directory: string,
   { user, volumes }: { readonly user: number; readonly volumes: readonly GuestVolume[] },
 ): Promise<void> {
-  const own = [qemuFiles.disk, qemuFiles.console, qemuFiles.seed, qemuFiles.runDisk].map((name) =>
-    join(directory, name),
-  );
+  const { disk, console, seed, runDisk, uefiVariables, tpmState } = qemuFiles;
+  const own = [disk, console, seed, runDisk, uefiVariables, tpmState].map((name) => join(directory, name));
   for (const path of [...own, ...volumes.map((volume) => volume.path)]) await takeBack(path, user);
 }
 

@@ -27,6 +27,8 @@ interface QemuVolumesOptions {
   readonly patienceMs: number;
   /** Makes the file of the volume accessible to QEMU. */
   readonly give: (volume: GuestVolume) => Promise<void>;
+  /** That they are attached to. Absent: the root bus. */
+  readonly bus?: string | undefined;
 }
 
 export function createQemuVolumes(options: QemuVolumesOptions): QemuVolumes {
@@ -59,7 +61,7 @@ class RunningVolumes implements QemuVolumes {
     if (!(await this.#nodes()).some(({ volumeId }) => volumeId === volume.volumeId))
       await this.#execute(what, 'blockdev-add', volumeNode(volume));
     try {
-      await this.#execute(what, 'device_add', volumeDevice(volume));
+      await this.#execute(what, 'device_add', volumeDevice(volume, this.#options.bus));
     } catch (error) {
       await this.#closeNode(volume.volumeId).catch(() => {}); // the next attempt finds the open node, and closes it
       throw error;

@@ -48,6 +48,8 @@ export interface RunOptions {
   readonly detachPatienceMs?: number;
   /** Called before QEMU is told to open a volume. Default: nothing. */
   readonly giveVolume?: (volume: GuestVolume) => Promise<void>;
+  /** That volumes are attached to. Absent: the root bus. */
+  readonly volumeBus?: string | undefined;
 }
 
 interface QemuProcess {
@@ -100,6 +102,7 @@ class QemuSupervision {
       session: () => this.#session(),
       clock,
       patienceMs: options.detachPatienceMs ?? 10_000,
+      bus: options.volumeBus,
       give: options.giveVolume ?? (() => Promise.resolve()),
     });
     this.#disk = watchDisk({

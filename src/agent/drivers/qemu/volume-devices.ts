@@ -26,13 +26,15 @@ export function volumeNode({ volumeId, path, readOnly }: GuestVolume) {
   } as const;
 }
 
-export function volumeDevice(volume: GuestVolume) {
+/** `bus`: not the root bus. */
+export function volumeDevice(volume: GuestVolume, bus?: string) {
   const { volumeId, slot } = volume;
   return {
     driver: 'virtio-blk-pci',
     id: deviceId(volumeId),
     drive: nodeName(volumeId),
     serial: volumeSerial(volume),
+    ...(bus === undefined ? {} : { bus }),
     ...(slot === undefined ? {} : { addr: `0x${slot.toString(16)}` }),
   } as const;
 }

@@ -80,7 +80,7 @@ interface Given {
 
 export function specOf(assignment: Assignment, { image, volumes, program, disk }: Given): GuestSpec {
   const { instanceId, incarnation, name, project, hostname, cpus, memoryMiB, diskGiB, imageName } = assignment;
-  const { ports, sshKeys, userData, containers, secrets, diskIncarnation } = assignment;
+  const { ports, sshKeys, userData, containers, secrets, diskIncarnation, firmware, tpm } = assignment;
   const imageCredentials = credentialsWithValues(assignment);
   return {
     instanceId,
@@ -93,6 +93,8 @@ export function specOf(assignment: Assignment, { image, volumes, program, disk }
     diskGiB,
     imageName,
     image,
+    ...(firmware === undefined ? {} : { firmware }),
+    ...(tpm === undefined ? {} : { tpm }),
     ports,
     sshKeys,
     userData: program?.userData ?? userData,

@@ -6,6 +6,7 @@ import { ownCredentials } from '../../own-credentials.ts';
 import { DriverError } from '../../../host/driver-error.ts';
 import { makeDisk, makeRunDisk, makeSeed } from './disk.ts';
 import { takeOverDisk } from './move-disk.ts';
+import { makeBootFiles } from '../boot/boot-files.ts';
 import { bornAs, guestUuid, macAddress } from '../guest-files.ts';
 import type { Hands } from '../hands.ts';
 import type { MakeCall } from '../hypervisor.ts';
@@ -38,6 +39,7 @@ export async function makeFiles(
         ? hypervisor.makeDisk({ directory, uuid, image, spec, signal })
         : locally(() => makeDisk({ clock, program: qemuImg, directory, image, spec, signal })),
   );
+  if (spec.firmware !== undefined || spec.tpm) await makeBootFiles(directory, spec);
   const { runDisk } = spec;
   if (runDisk !== undefined)
     await timed('program', 'copying the program', () => locally(() => makeRunDisk(directory, runDisk)));

@@ -26,6 +26,30 @@ it('keeps containers with mounts to agents that know them', () => {
   });
 });
 
+it('keeps guests with UEFI or a TPM to hosts that have the packages, and says which are missing', () => {
+  const boots = {
+    able: host('qemu', ['uefi', 'uefi-secure-boot', 'tpm']),
+    bare: host('qemu', ['tcp']),
+    engine: host('container', ['tcp']),
+  };
+  const firmware = 'its driver qemu has no UEFI firmware';
+  const engine = 'OffersMissing: its driver container has no';
+  expect(verdictsOn('offers', boots, { firmware: 'uefi' })).toEqual({
+    able: 'fits',
+    bare: `OffersMissing: ${firmware}: install the package ovmf on the host`,
+    engine: `${engine} UEFI firmware`,
+  });
+  expect(verdictsOn('offers', boots, { firmware: 'uefi-secure-boot' })).toMatchObject({
+    bare: `OffersMissing: ${firmware} for secure boot: install the package ovmf on the host`,
+  });
+  expect(verdictsOn('offers', boots, { tpm: true })).toMatchObject({
+    able: 'fits',
+    bare: 'OffersMissing: its driver qemu has no virtual TPM: install the packages swtpm and swtpm-tools on the host',
+    engine: `${engine} virtual TPM`,
+  });
+  expect(verdictsOn('offers', boots, { firmware: 'bios', tpm: false })).toMatchObject({ bare: 'fits' });
+});
+
 it('lets instances without either go anywhere', () => {
   expect(verdictsOn('offers', hosts, {})).toEqual({ able: 'fits', old: 'fits', zones: 'fits' });
 });

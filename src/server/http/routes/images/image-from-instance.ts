@@ -52,7 +52,7 @@ export function imageFromInstanceRoute(parts: {
           {
             ...{ name, hex, sizeBytes: totalBytes },
             changes: { ...how, ...(architecture === undefined ? {} : { architecture }) },
-            ...(source === undefined ? {} : { initial: whatItStays(source) }),
+            ...(source === undefined ? {} : { initial: { ...whatItStays(source), ...instance.status.boot } }),
           },
         );
         return { type: 'done', image, digest };
