@@ -13,7 +13,7 @@ import type {
   Phase,
   PublishedPort,
 } from '../../api/agent-protocol.ts';
-import type { Boot } from '../../api/resources/firmware.ts';
+import type { Boot } from '../../api/instances/firmware.ts';
 import type { BootOffer, LiveKind } from '../../api/resources/host.ts';
 import type { GuestCredential } from '../images/credentials/image-credentials.ts';
 import type { GuestUsage } from '../../api/guests/guest-usage.ts';

@@ -2,7 +2,7 @@
 
 import { type Static, Type } from 'typebox';
 import { fingerprint } from '../../base/hash.ts';
-import { Firmware, firmwareHelp, tpmHelp } from './firmware.ts';
+import { Firmware, firmwareHelp, tpmHelp } from '../instances/firmware.ts';
 import { DottedName, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 
 /** No user name or password in the URL: a spec is visible to everyone who may read images. */

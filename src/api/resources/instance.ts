@@ -4,7 +4,7 @@ import { type Static, Type } from 'typebox';
 import { Checks, FailingCheck } from './check.ts';
 import { Container, containersMax } from './container.ts';
 import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './guest.ts';
-import { Firmware, firmwareHelp, tpmHelp } from './firmware.ts';
+import { Firmware, firmwareHelp, tpmHelp } from '../instances/firmware.ts';
 import { Gpus, hostRuleFields } from './host-rules.ts';
 import { HostProof, OnHostLoss, onHostLossHelp } from './host-state.ts';
 import {

@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { expiryOf } from '../../api/instances/lifetime.ts';
-import { bootOf, bootText } from '../../api/resources/firmware.ts';
+import { bootOf, bootText } from '../../api/instances/firmware.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Cli } from '../cli.ts';
 import { attempting } from '../exit-codes.ts';

@@ -1,7 +1,7 @@
 // The flags that say how a virtual machine boots.
 
 import type { Command } from 'commander';
-import { Firmware } from '../../api/resources/firmware.ts';
+import { Firmware } from '../../api/instances/firmware.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { oneOf } from './place-options.ts';
 

@@ -1,7 +1,7 @@
 // Bind: the Plan that assigns waiting instances to hosts and holds their room, for one or several together. It does not
 // choose hosts.
 
-import { bootOf } from '../../api/resources/firmware.ts';
+import { bootOf } from '../../api/instances/firmware.ts';
 import type { Instance, InstanceStatus } from '../../api/resources/instance.ts';
 import { claim, claimWithVolumes } from '../ledger/ledger.ts';
 import { placedStatus } from '../operations/volumes/attach.ts';

@@ -1,7 +1,7 @@
 // Whether an instance can move live: all obstacles of the instance and its host. The scheduler compares the targets.
 
 import type { PlanReason } from '../../api/plans/host-plan.ts';
-import { bootText } from '../../api/resources/firmware.ts';
+import { bootText } from '../../api/instances/firmware.ts';
 import type { LiveKind } from '../../api/resources/host.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Volume } from '../../api/resources/volume.ts';

@@ -3,7 +3,7 @@
 import { isContainerImage } from '../../api/container-image.ts';
 import { driverFacts } from '../../api/driver-facts.ts';
 import type { PlanReason } from '../../api/plans/host-plan.ts';
-import { bootText } from '../../api/resources/firmware.ts';
+import { bootText } from '../../api/instances/firmware.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { endOf } from '../plans/owner.ts';
 import { conditionOf, isReady } from '../state/conditions.ts';

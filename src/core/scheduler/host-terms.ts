@@ -3,7 +3,7 @@
 // cache changes no answer.
 
 import { isContainerImage } from '../../api/container-image.ts';
-import { bootOf } from '../../api/resources/firmware.ts';
+import { bootOf } from '../../api/instances/firmware.ts';
 import { attemptKinds } from '../../api/resources/check.ts';
 import type { DriverOffer, LiveKind } from '../../api/resources/host.ts';
 import type { HostRule, Preference, Toleration, TraitRules } from '../../api/resources/host-rules.ts';

@@ -2,7 +2,7 @@
 // path may hold (spaces, commas, 108 bytes of socket path) can be misread.
 
 import type { Accelerator, GuestPort } from '../../../api/agent-protocol.ts';
-import type { Boot } from '../../../api/resources/firmware.ts';
+import type { Boot } from '../../../api/instances/firmware.ts';
 import type { GuestNetwork } from '../../network/guest-network.ts';
 import { type GuestVolume, runDiskSerial, runnerPort } from '../driver.ts';
 import { guestFiles, macAddress } from '../guest-life/guest-files.ts';

@@ -3,7 +3,7 @@
 
 import { constants, copyFile, open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Boot } from '../../../../api/resources/firmware.ts';
+import type { Boot } from '../../../../api/instances/firmware.ts';
 import { DriverError } from '../../../host/driver-error.ts';
 import { putInPlace } from '../../../host/write-whole.ts';
 import { guestFiles } from '../guest-files.ts';

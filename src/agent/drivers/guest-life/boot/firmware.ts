@@ -2,7 +2,7 @@
 
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Boot } from '../../../../api/resources/firmware.ts';
+import type { Boot } from '../../../../api/instances/firmware.ts';
 import type { BootOffer } from '../../../../api/resources/host.ts';
 import type { Clock } from '../../../../base/clock.ts';
 import { runTool } from '../../../host/run-tool.ts';
