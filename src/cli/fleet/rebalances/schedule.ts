@@ -71,9 +71,9 @@ export function scheduleCommand(cli: Cli): Command {
 
 function givenFlags(command: Command): Flags {
   const flags: Record<string, unknown> = {};
-  for (const of of [command.parent, command])
-    for (const [key, value] of Object.entries(of?.opts() ?? {}))
-      if (of?.getOptionValueSource(key) === 'cli') flags[key] = value;
+  for (const called of [command.parent, command])
+    for (const [key, value] of Object.entries(called?.opts() ?? {}))
+      if (called?.getOptionValueSource(key) === 'cli') flags[key] = value;
   return flags;
 }
 

@@ -10,6 +10,12 @@ export function warmPoolsChecker({ state, dead }: Facts): Checker {
       if (status.warmPool?.id === id && dead.has(status.host ?? '')) return true;
     return false;
   };
+  /** While there is no room for its successor, a guest of the former template stays. */
+  const waitsForRoom = (id: string): boolean => {
+    for (const { status } of state.list('instance'))
+      if (status.warmPool?.id === id && status.phase === 'Pending') return true;
+    return false;
+  };
   return {
     invariant: 0,
     onCommit({ events }) {
@@ -30,7 +36,7 @@ export function warmPoolsChecker({ state, dead }: Facts): Checker {
         const { id, name, template } = status.warmPool;
         const pool = state.get('warmPool', `warm-pools/${metadata.project}/${name}`);
         if (pool?.metadata.id !== id) yield `instance ${metadata.name} is left of warm pool ${name}, which is gone`;
-        else if (pool.status.template !== template && status.phase === 'Running')
+        else if (pool.status.template !== template && status.phase === 'Running' && !waitsForRoom(id))
           yield `instance ${metadata.name} of warm pool ${name} has a former template`;
         guests.set(id, (guests.get(id) ?? 0) + 1);
       }
