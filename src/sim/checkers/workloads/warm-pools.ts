@@ -36,8 +36,10 @@ export function warmPoolsChecker({ state, dead }: Facts): Checker {
         const { id, name, template } = status.warmPool;
         const pool = state.get('warmPool', `warm-pools/${metadata.project}/${name}`);
         if (pool?.metadata.id !== id) yield `instance ${metadata.name} is left of warm pool ${name}, which is gone`;
-        else if (pool.status.template !== template && status.phase === 'Running' && !waitsForRoom(id))
+        else if (pool.status.template !== template && status.phase === 'Running') {
+          if (waitsForRoom(id)) continue;
           yield `instance ${metadata.name} of warm pool ${name} has a former template`;
+        }
         guests.set(id, (guests.get(id) ?? 0) + 1);
       }
       for (const { metadata, status } of state.list('warmPool')) {
