@@ -23,6 +23,14 @@ export interface Controller {
   dueLine?(snapshot: Snapshot, policy: Policy): DueLine;
 }
 
+/** Timers are limited to 24 days, and a clock may be set: longer waits wake up in between. */
+export const sleepMsMax = 3_600_000;
+
+/** How long a controller sleeps until the next time of a schedule; undefined: there is none. */
+export function untilNextTimeMs(nextMs: number | undefined, nowMs: number): number {
+  return nextMs === undefined ? sleepMsMax : Math.min(sleepMsMax, Math.max(1_000, nextMs - nowMs));
+}
+
 export function* keysOfKind(snapshot: Snapshot, kind: RecordKind): Iterable<string> {
   for (const entry of snapshot.list(kind)) yield entry.key;
 }

@@ -10,10 +10,8 @@ import { eventChange } from '../state/events.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry } from '../state/snapshot.ts';
-import { type Controller, keysOfKind } from './controller.ts';
+import { type Controller, keysOfKind, sleepMsMax } from './controller.ts';
 
-/** Timers are limited to 24 days; longer waits wake up in between. */
-const sleepMsMax = 3_600_000;
 /** Time for a person to extend it; of a short life a tenth. */
 const noticeMsMax = 600_000;
 

@@ -15,10 +15,7 @@ import { eventChange } from '../state/events.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { lastScheduledTime, nextScheduledTimeMs } from '../times/scheduled-times.ts';
-import type { Controller } from './controller.ts';
-
-/** Timers are limited to 24 days, and a clock may be set: longer waits wake up in between. */
-const sleepMsMax = 3_600_000;
+import { type Controller, untilNextTimeMs } from './controller.ts';
 
 export const volumeSnapshots: Controller = {
   name: 'volume-snapshots',
@@ -46,7 +43,7 @@ function onSchedule(snapshot: Snapshot, { entry, schedule }: Scheduled, ctx: Con
   const { key, revision, value } = entry;
   const time = lastScheduledTime(schedule, ctx.nowMs);
   const nextMs = nextScheduledTimeMs(schedule, ctx.nowMs);
-  const requeueAfterMs = Math.min(sleepMsMax, nextMs === undefined ? sleepMsMax : Math.max(1_000, nextMs - ctx.nowMs));
+  const requeueAfterMs = untilNextTimeMs(nextMs, ctx.nowMs);
   if (time === undefined || time.number <= (value.status.snapshotTimes?.handled ?? 0))
     return { changes: [], requeueAfterMs };
   const name = `auto-${time.stamp}`;

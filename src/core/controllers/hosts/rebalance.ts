@@ -18,10 +18,8 @@ import { keys } from '../../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 import { lastScheduledTime, nextScheduledTimeMs, type ScheduledTime } from '../../times/scheduled-times.ts';
-import type { Controller } from '../controller.ts';
+import { type Controller, untilNextTimeMs } from '../controller.ts';
 
-/** Timers are limited to 24 days, and a clock may be set: longer waits wake up in between. */
-const sleepMsMax = 3_600_000;
 /** A plan for the night is not made up in the morning. */
 const lateMsMax = 600_000;
 
@@ -52,7 +50,7 @@ function onSchedule(snapshot: Snapshot, { entry, schedule }: Scheduled, ctx: Con
   const known = value.status.rebalance;
   const time = lastScheduledTime(schedule, ctx.nowMs);
   const nextMs = nextScheduledTimeMs(schedule, ctx.nowMs);
-  const requeueAfterMs = Math.min(sleepMsMax, nextMs === undefined ? sleepMsMax : Math.max(1_000, nextMs - ctx.nowMs));
+  const requeueAfterMs = untilNextTimeMs(nextMs, ctx.nowMs);
   if (time === undefined || time.number <= (known?.handled ?? 0)) return { changes: [], requeueAfterMs };
   const { changes, event, last } = outcomeOf(snapshot, { entry, schedule, time }, ctx);
   const status: PoolRebalanceStatus = {

@@ -17,10 +17,8 @@ import { keys } from '../../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
 import type { HostRestoreRecord } from '../../state/records.ts';
 import type { Entry, RecordChange, Snapshot } from '../../state/snapshot.ts';
-import { type Controller, keysOfKind } from '../controller.ts';
+import { type Controller, keysOfKind, sleepMsMax } from '../controller.ts';
 
-/** Timers are limited to 24 days; longer waits wake up in between. */
-const sleepMsMax = 3_600_000;
 /** For people who look at how it went. */
 const keptMs = 7 * 86_400_000;
 

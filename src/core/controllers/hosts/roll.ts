@@ -21,10 +21,7 @@ import { keys } from '../../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
 import type { HostRollRecord } from '../../state/records.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
-import type { Controller } from '../controller.ts';
-
-/** Timers are limited to 24 days; longer waits wake up in between. */
-const sleepMsMax = 3_600_000;
+import { type Controller, sleepMsMax } from '../controller.ts';
 
 export const roll: Controller = {
   name: 'roll',

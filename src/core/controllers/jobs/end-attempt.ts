@@ -9,7 +9,8 @@ import type { Context } from '../../state/context.ts';
 import { eventChange } from '../../state/events.ts';
 import type { Change, Plan } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
-import { put, removalOf, sleepMsMax } from './job-parts.ts';
+import { sleepMsMax } from '../controller.ts';
+import { put, removalOf } from './job-parts.ts';
 
 /** Before each further attempt; the last is for all that follow. actions-runner-controller has the same steps. */
 const retryDelaysMs = [1_000, 5_000, 10_000, 20_000, 40_000, 80_000] as const;

@@ -7,9 +7,7 @@ import type { Context } from '../../state/context.ts';
 import { keys } from '../../state/keys.ts';
 import type { Change, Plan } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
-
-/** Timers are limited to 24 days; longer waits wake up in between. */
-export const sleepMsMax = 3_600_000;
+import { sleepMsMax } from '../controller.ts';
 
 export function again(afterMs: number): Plan {
   return { changes: [], requeueAfterMs: Math.min(Math.max(0, afterMs), sleepMsMax) };

@@ -14,10 +14,7 @@ import { keys } from '../../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 import { type ScheduledTime, lastScheduledTime, nextScheduledTimeMs } from '../../times/scheduled-times.ts';
-import { type Controller, keysOfKind } from '../controller.ts';
-
-/** Timers are limited to 24 days, and a clock may be set: longer waits wake up in between. */
-const sleepMsMax = 3_600_000;
+import { type Controller, keysOfKind, untilNextTimeMs } from '../controller.ts';
 
 export const jobTemplate: Controller = {
   name: 'job-template',
@@ -44,7 +41,7 @@ function onSchedule(snapshot: Snapshot, { entry, schedule }: Scheduled, ctx: Con
   const { status } = entry.value;
   const time = lastScheduledTime(schedule, ctx.nowMs);
   const nextMs = nextScheduledTimeMs(schedule, ctx.nowMs);
-  const requeueAfterMs = Math.min(sleepMsMax, nextMs === undefined ? sleepMsMax : Math.max(1_000, nextMs - ctx.nowMs));
+  const requeueAfterMs = untilNextTimeMs(nextMs, ctx.nowMs);
   if (time === undefined || time.number <= (status.handled ?? 0)) return { changes: [], requeueAfterMs };
   const outcome = outcomeOf(snapshot, { entry, schedule, time }, ctx);
   const { nextMs: _nextMs, ...rest } = status;

@@ -15,10 +15,10 @@ import { eventChange, type NewEvent } from '../../state/events.ts';
 import { jobsOf } from '../../state/jobs.ts';
 import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
-import { type Controller, keysOfKind } from '../controller.ts';
+import { type Controller, keysOfKind, sleepMsMax } from '../controller.ts';
 import { afterwards, removeSurplus, surplus } from './after-job.ts';
 import { endAttempt, finish } from './end-attempt.ts';
-import { again, instanceOf, put, sleepMsMax } from './job-parts.ts';
+import { again, instanceOf, put } from './job-parts.ts';
 
 /** A project at its quota is looked at again this often. */
 const quotaRetryMs = 5_000;

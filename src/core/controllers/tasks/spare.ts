@@ -24,10 +24,7 @@ import { keys } from '../../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../../state/plan.ts';
 import type { Entry, Snapshot } from '../../state/snapshot.ts';
 import { sparesOf } from '../../state/views/spares.ts';
-import { type Controller, keysOfKind } from '../controller.ts';
-
-/** Timers are limited to 24 days; longer waits wake up in between. */
-const sleepMsMax = 3_600_000;
+import { type Controller, keysOfKind, sleepMsMax } from '../controller.ts';
 
 export const spare: Controller = {
   name: 'spare',

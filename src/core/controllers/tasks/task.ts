@@ -16,11 +16,8 @@ import { emptyPlan, type Plan } from '../../state/plan.ts';
 import type { Entry, RecordChange, Snapshot } from '../../state/snapshot.ts';
 import { sparesOf } from '../../state/views/spares.ts';
 import { tasksOf } from '../../state/views/tasks.ts';
-import { type Controller, keysOfKind } from '../controller.ts';
+import { type Controller, keysOfKind, sleepMsMax } from '../controller.ts';
 import { mayMakeRoom } from '../placement.ts';
-
-/** Timers are limited to 24 days; longer waits wake up in between. */
-const sleepMsMax = 3_600_000;
 
 export const task: Controller = {
   name: 'task',

@@ -24,10 +24,8 @@ import { type Fitting, fittingIn } from '../../warm-pools/budget.ts';
 import { guestsOf, type WarmGuest } from '../../warm-pools/guests.ts';
 import { type WarmPass, warmPassOf } from '../../warm-pools/pass.ts';
 import { scheduledSize, untilNextMinuteMs } from '../../warm-pools/schedule.ts';
-import { type Controller, keysOfKind } from '../controller.ts';
+import { type Controller, keysOfKind, sleepMsMax } from '../controller.ts';
 
-/** Timers are limited to 24 days; longer waits wake up in between. */
-const sleepMsMax = 3_600_000;
 /** A project at its quota is looked at again this often. */
 const quotaRetryMs = 5_000;
 /** After a guest that failed; doubled for each in a row. */

@@ -26,10 +26,8 @@ import { perHostOf } from '../../workloads/per-host.ts';
 import { type Pass, passOf } from '../../workloads/pass.ts';
 import { hasStalled, progressOf } from '../../workloads/progress.ts';
 import { adopted, presentCopiesOf, sameTemplate } from '../../workloads/template.ts';
-import { type Controller, keysOfKind } from '../controller.ts';
+import { type Controller, keysOfKind, sleepMsMax } from '../controller.ts';
 
-/** Timers are limited to 24 days; longer waits wake up in between. */
-const sleepMsMax = 3_600_000;
 /** A project at its quota is looked at again this often. */
 const quotaRetryMs = 5_000;
 /** Copies that become copies of the present revision in one Plan. */
