@@ -2,6 +2,7 @@
 // written by the operations on it and by controllers/jobs/job-template.ts.
 
 import { type Static, Type } from 'typebox';
+import { CronTimes, TimeZoneOrUtc } from '../times.ts';
 import { JobSpec } from './job.ts';
 import { Condition, Labels, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 
@@ -11,18 +12,8 @@ export const jobParametersMax = 32;
 
 export const JobSchedule = Type.Object(
   {
-    timeZone: Type.String({
-      default: 'UTC',
-      minLength: 1,
-      maxLength: 64,
-      description: 'UTC, or a name as Europe/Berlin',
-    }),
-    cron: Type.String({
-      minLength: 9,
-      maxLength: 100,
-      pattern: '^[0-9*,/ -]+$',
-      description: 'as cron has it: minute hour day month weekday',
-    }),
+    timeZone: TimeZoneOrUtc,
+    cron: CronTimes(),
     overlap: Type.Enum(['skip', 'allow', 'replace'], {
       default: 'skip',
       description:

@@ -1,6 +1,7 @@
 // When plans are made to use fewer hosts of a pool, and what becomes of them: they are shown, or carried out.
 
 import { type Static, Type } from 'typebox';
+import { CronTimes, TimeZoneOrUtc } from '../times.ts';
 import { RebalanceOptions } from '../plans/rebalance.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -8,18 +9,8 @@ const { pool: _pool, ...options } = RebalanceOptions.properties;
 
 export const PoolRebalance = Type.Object(
   {
-    timeZone: Type.String({
-      default: 'UTC',
-      minLength: 1,
-      maxLength: 64,
-      description: 'UTC, or a name as Europe/Berlin',
-    }),
-    cron: Type.String({
-      minLength: 9,
-      maxLength: 100,
-      pattern: '^[0-9*,/ -]+$',
-      description: 'as cron has it: minute hour day month weekday',
-    }),
+    timeZone: TimeZoneOrUtc,
+    cron: CronTimes(),
     mode: Type.Enum(['suggest', 'apply'], {
       default: 'suggest',
       description: 'suggest: show the plan, to be applied by its hash; apply: carry it out',

@@ -2,6 +2,7 @@
 // they are deleted.
 
 import { type Static, Type } from 'typebox';
+import { CronTimes, TimeZoneOrUtc } from '../times.ts';
 import { Condition, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -14,18 +15,8 @@ const volumeFormats = ['disk', 'filesystem'] as const;
 
 export const SnapshotSchedule = Type.Object(
   {
-    timeZone: Type.String({
-      default: 'UTC',
-      minLength: 1,
-      maxLength: 64,
-      description: 'UTC, or a name as Europe/Berlin',
-    }),
-    cron: Type.String({
-      minLength: 9,
-      maxLength: 100,
-      pattern: '^[0-9*,/ -]+$',
-      description: 'as cron has it: minute hour day month weekday',
-    }),
+    timeZone: TimeZoneOrUtc,
+    cron: CronTimes(),
     keep: Type.Integer({
       default: 7,
       minimum: 1,

@@ -1,6 +1,7 @@
 // Warm pool: instances of one template that are kept booted ahead, so that a claim gets a usable guest at once.
 
 import { type Static, Type } from 'typebox';
+import { CronTimes, TimeZone } from '../times.ts';
 import { Amounts, Condition, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 import { WorkloadTemplate } from './workload.ts';
 
@@ -11,17 +12,14 @@ export const warmWindowsMax = 32;
 
 const Size = Type.Integer({ minimum: 0, maximum: warmGuestsMax });
 
-const Cron = (description: string) =>
-  Type.String({ minLength: 9, maxLength: 100, pattern: '^[0-9*,/ -]+$', description });
-
 export const WarmSchedule = Type.Object(
   {
-    timeZone: Type.String({ minLength: 1, maxLength: 64, description: 'UTC, or a name as Europe/Berlin' }),
+    timeZone: TimeZone,
     windows: Type.Array(
       Type.Object(
         {
-          from: Cron('when it begins, as cron has it: minute hour day month weekday'),
-          to: Cron('when it ends'),
+          from: CronTimes('when it begins, as cron has it: minute hour day month weekday'),
+          to: CronTimes('when it ends'),
           size: Size,
         },
         closed,
