@@ -1,7 +1,6 @@
 // Whether an instance can move live: all obstacles of the instance and its host. The scheduler compares the targets.
 
 import type { PlanReason } from '../../api/plans/host-plan.ts';
-import { bootText } from '../../api/instances/firmware.ts';
 import type { LiveKind } from '../../api/resources/host.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Volume } from '../../api/resources/volume.ts';
@@ -23,9 +22,6 @@ export function obstaclesToLive(snapshot: Snapshot, instance: Instance, driver: 
   const add = (code: string, message: string) => reasons.push({ code, message });
   if (status.phase === 'Stopped' || spec.powerState !== 'running')
     add('NotRunning', 'it does not run, or is not to: move it without --live');
-  const { boot } = status;
-  if (boot?.firmware !== undefined || boot?.tpm)
-    add('Firmware', `it has ${bootText(boot)}, whose state moves only while it is stopped: move it without --live`);
   const live = liveKindOf(snapshot, status.host, driver);
   if (live === undefined)
     add('LiveUnable', `guests of the driver ${driver} on ${status.host} cannot move while they run`);
