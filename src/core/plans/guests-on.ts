@@ -132,19 +132,23 @@ function whenDrained(snapshot: Snapshot, instance: Instance, allocation: Allocat
   };
 }
 
-const liveCode = 'Live';
+/** How a planned move goes. */
+export const liveReason: PlanReason = {
+  code: 'Live',
+  message: 'it keeps running while it is copied, and is paused for a moment',
+};
+export const coldReason: PlanReason = { code: 'Cold', message: 'it is stopped, copied and started there' };
 
 /** Whether a planned move is one of a guest that runs on. */
 export function isLive({ action, reasons }: Pick<PlannedGuest, 'action' | 'reasons'>): boolean {
-  return action === 'move' && reasons.some(({ code }) => code === liveCode);
+  return action === 'move' && reasons.some(({ code }) => code === liveReason.code);
 }
 
 function wayOf(snapshot: Snapshot, instance: Instance, { host, driver }: Allocation): PlanReason {
   const [obstacle] = obstaclesToLive(snapshot, instance, driver);
-  if (obstacle === undefined && hasLikeHost(snapshot, host, driver))
-    return { code: liveCode, message: 'it keeps running while it is copied, and is paused for a moment' };
-  const why = obstacle?.code === 'VolumeStays' ? ` (${obstacle.message})` : '';
-  return { code: 'Cold', message: `it is stopped, copied and started there${why}` };
+  if (obstacle === undefined && hasLikeHost(snapshot, host, driver)) return liveReason;
+  if (obstacle?.code !== 'VolumeStays') return coldReason;
+  return { ...coldReason, message: `${coldReason.message} (${obstacle.message})` };
 }
 
 function replacedByWarmPool(name: string): Decided {

@@ -4,8 +4,6 @@
 import type { PlannedGuest, PlanReason } from '../../api/plans/host-plan.ts';
 import type { HostRestorePlan, RestoreOptions } from '../../api/plans/host-restore.ts';
 import type { Instance } from '../../api/resources/instance.ts';
-import { canonicalJson } from '../../base/json/canonical-json.ts';
-import { sha256 } from '../../base/sha256.ts';
 import { hold } from '../explain/count-more.ts';
 import { liveKindOf, obstaclesToLive } from '../migrations/live.ts';
 import { migrationRequest } from '../migrations/migration-request.ts';
@@ -19,6 +17,8 @@ import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Snapshot } from '../state/snapshot.ts';
+import { coldReason, liveReason } from './guests-on.ts';
+import { planHash } from './plan-hash.ts';
 
 interface Asked {
   readonly host: string;
@@ -29,7 +29,14 @@ interface Asked {
 export function planRestore(snapshot: Snapshot, asked: Asked, ctx: Context): HostRestorePlan {
   const { host, hostId, options } = asked;
   const guests = seatAll(snapshot, asked, leftOf(snapshot, hostId, host));
-  return { host, hostId, hash: hashOf(asked, guests), options, madeAtMs: ctx.nowMs, guests };
+  return {
+    host,
+    hostId,
+    hash: planHash({ verb: 'restore', hostId, options, guests }),
+    options,
+    madeAtMs: ctx.nowMs,
+    guests,
+  };
 }
 
 /** Whose last move away was by a drain, and which run elsewhere now. */
@@ -93,30 +100,13 @@ function seat(
     const choice = engine.choose(request);
     if (!choice) continue;
     hold(fleet, request, choice.slot, placementAt(fleet, request, choice).held, 1);
-    return { returns: true, reason: request === cold ? coldly : lively };
+    return { returns: true, reason: request === cold ? coldReason : liveReason };
   }
   return { returns: false, reason: { code: 'NoHost', message: whyNot(snapshot, cold, host) } };
 }
-
-const lively: PlanReason = {
-  code: 'Live',
-  message: 'it keeps running while it is copied, and is paused for a moment',
-};
-const coldly: PlanReason = { code: 'Cold', message: 'it is stopped, copied and started there' };
 
 function whyNot(snapshot: Snapshot, request: Request, host: string): string {
   const engine = engineOf(snapshot);
   const reasons = refusalsOf(engine.countRefusals(request)).map(({ reason }) => reason);
   return `host ${host} does not take it: ${reasons.join(', ')}`;
-}
-
-/** As of a drain: times, free room and texts are not part of it. */
-function hashOf({ hostId, options }: Asked, guests: readonly PlannedGuest[]): string {
-  const agreed = guests.map(({ id, generation, incarnation, action, reasons }) => ({
-    ...{ id, generation, incarnation, action },
-    reasons: reasons.map(({ code }) => code),
-  }));
-  return sha256(
-    canonicalJson({ apiVersion: 1, verb: 'restore', hostId, options: { ...options }, guests: agreed }),
-  ).slice(0, 32);
 }
