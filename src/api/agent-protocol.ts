@@ -6,6 +6,7 @@
 //   POST /v1/hosts/{host}/reports       Reports       -> ReportResults
 
 import { type Static, Type } from 'typebox';
+import { bootFields } from './instances/firmware.ts';
 import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './resources/guest.ts';
 import { HostDriver, HostImage, UnknownGuest } from './resources/host.ts';
 import { ChildProviders, Trait } from './resources/host-rules.ts';
@@ -273,10 +274,7 @@ export const Assignment = Type.Object(
     diskGiB: Type.Integer(),
     imageName: Type.String(),
     image: Type.Optional(ImageSpec),
-    /** Absent: a BIOS. */
-    firmware: Type.Optional(Type.Enum(['uefi', 'uefi-secure-boot'])),
-    /** Absent: none. */
-    tpm: Type.Optional(Type.Literal(true)),
+    ...bootFields,
     ports: Type.Array(GuestPort),
     sshKeys: Type.Array(Type.String()),
     userData: Type.String(),

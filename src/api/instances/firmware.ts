@@ -5,13 +5,18 @@ import { type Static, Type } from 'typebox';
 export const Firmware = Type.Enum(['bios', 'uefi', 'uefi-secure-boot']);
 export type Firmware = Static<typeof Firmware>;
 
+const Uefi = Type.Enum(['uefi', 'uefi-secure-boot']);
+export type Uefi = Static<typeof Uefi>;
+
 export const firmwareHelp =
   'firmware of a virtual machine; uefi-secure-boot: it boots only what is signed with a key of Microsoft';
 export const tpmHelp = 'whether it has a virtual TPM 2.0, whose state is kept beside its disk';
 
 /** What differs from a machine with a BIOS and without a TPM. */
+export const bootFields = { firmware: Type.Optional(Uefi), tpm: Type.Optional(Type.Literal(true)) } as const;
+
 export interface Boot {
-  readonly firmware?: Exclude<Firmware, 'bios'>;
+  readonly firmware?: Uefi;
   readonly tpm?: true;
 }
 

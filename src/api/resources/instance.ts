@@ -4,7 +4,7 @@ import { type Static, Type } from 'typebox';
 import { Checks, FailingCheck } from './check.ts';
 import { Container, containersMax } from './container.ts';
 import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './guest.ts';
-import { Firmware, firmwareHelp, tpmHelp } from '../instances/firmware.ts';
+import { bootFields, Firmware, firmwareHelp, tpmHelp } from '../instances/firmware.ts';
 import { Gpus, hostRuleFields } from './host-rules.ts';
 import { HostProof, OnHostLoss, onHostLossHelp } from './host-state.ts';
 import {
@@ -395,10 +395,7 @@ export const InstanceStatus = Type.Object(
     ),
     boot: Type.Optional(
       Type.Object(
-        {
-          firmware: Type.Optional(Type.Enum(['uefi', 'uefi-secure-boot'])),
-          tpm: Type.Optional(Type.Literal(true)),
-        },
+        { ...bootFields },
         { ...closed, description: 'firmware and TPM that its guest was placed with; absent: a BIOS, and no TPM' },
       ),
     ),

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { Check } from 'typebox/value';
 import { Accelerator, GuestState, Phase, PublishedPort } from '../../../api/agent-protocol.ts';
+import { bootFields } from '../../../api/instances/firmware.ts';
 import { syncDirectory, writeWhole } from '../../host/write-whole.ts';
 import { GuestNetwork } from '../../network/guest-network.ts';
 
@@ -62,10 +63,7 @@ export const GuestRecord = Type.Object({
   memoryMiB: Type.Integer({ minimum: 1 }),
   /** The order of its last resize. Absent: none. */
   resized: Type.Optional(Type.Integer()),
-  /** Absent: a BIOS. */
-  firmware: Type.Optional(Type.Enum(['uefi', 'uefi-secure-boot'])),
-  /** Absent: none. */
-  tpm: Type.Optional(Type.Literal(true)),
+  ...bootFields,
   seeded: Type.Boolean(),
   /** True: the guest has a disk with its program, and the runner's port. Absent: it has neither. */
   runDisk: Type.Optional(Type.Literal(true)),

@@ -2,12 +2,12 @@
 // path may hold (spaces, commas, 108 bytes of socket path) can be misread.
 
 import type { Accelerator, GuestPort } from '../../../api/agent-protocol.ts';
-import type { Boot } from '../../../api/instances/firmware.ts';
+import type { Boot, Uefi } from '../../../api/instances/firmware.ts';
 import type { GuestNetwork } from '../../network/guest-network.ts';
 import { type GuestVolume, runDiskSerial, runnerPort } from '../driver.ts';
 import { guestFiles, macAddress } from '../guest-life/guest-files.ts';
 import { ownFolder } from '../../host/guest-user.ts';
-import { firmwareFiles, type Uefi } from '../guest-life/boot/firmware.ts';
+import { firmwareFiles } from '../guest-life/boot/firmware.ts';
 import { tpmArguments } from './tpm.ts';
 import { volumeDevice, volumeNode } from './volume-devices.ts';
 

@@ -2,12 +2,10 @@
 
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Boot } from '../../../../api/instances/firmware.ts';
+import type { Uefi } from '../../../../api/instances/firmware.ts';
 import type { BootOffer } from '../../../../api/resources/host.ts';
 import type { Clock } from '../../../../base/clock.ts';
 import { runTool } from '../../../host/run-tool.ts';
-
-export type Uefi = NonNullable<Boot['firmware']>;
 
 export interface FirmwareFiles {
   /** Read-only, shared by all guests. */
