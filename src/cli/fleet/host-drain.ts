@@ -1,7 +1,6 @@
 // `berth host drain` and `berth host evacuate`: the plan first, then the plan by its hash.
 
 import { Command } from 'commander';
-import { sleep } from '../../base/clock.ts';
 import {
   type DrainOptions,
   guestActionText,
@@ -15,6 +14,7 @@ import type { Cli } from '../cli.ts';
 import { attempting, CommandError, exitCodes, usageError } from '../exit-codes.ts';
 import { refuseNeedless } from '../options/needless-options.ts';
 import { amountText, age, parseDurationMs, parseInteger } from '../options/units.ts';
+import { watchProgress } from './hosts/watch-progress.ts';
 import { applyCommand } from '../print/apply-command.ts';
 import { type Colours, type Column, coloursFor, type Format, printValue, tableLines } from '../print/output.ts';
 import { outputOption } from '../print/output-option.ts';
@@ -22,8 +22,6 @@ import { visible } from '../print/terminal.ts';
 import { openSession } from '../session.ts';
 
 const advice = { NotFound: '"berth host ls" shows the hosts' } as const;
-const pollMs = 1_000;
-
 interface DrainFlags {
   readonly apply?: string;
   readonly stopOthers?: true;
@@ -203,18 +201,21 @@ export function doneText(guests: readonly PlannedGuest[]): string {
 }
 
 /** Until the drain has ended. Throws when something still runs on the host. */
-async function watchDrain(cli: Cli, client: UserClient, host: string, output: Format): Promise<void> {
-  let told = '';
-  for (;;) {
-    const now = await client.showDrain(host);
-    const line = JSON.stringify([now.phase, now.guests.map(({ progress }) => progress)]);
-    if (line !== told) await printDrain(cli, output, now);
-    told = line;
-    if (now.phase === 'Incomplete')
-      throw new CommandError(exitCodes.badOutcome, `host "${host}" is not empty`, {
-        advice: 'the lines above say what still runs there, and why',
-      });
-    if (now.phase !== 'Draining') return;
-    await sleep(cli.clock, pollMs, cli.interruption());
-  }
+function watchDrain(cli: Cli, client: UserClient, host: string, output: Format): Promise<void> {
+  return watchProgress(cli, {
+    look: () => client.showDrain(host),
+    steps: stepsOf,
+    print: (now) => printDrain(cli, output, now),
+    isOver({ phase }) {
+      if (phase === 'Incomplete')
+        throw new CommandError(exitCodes.badOutcome, `host "${host}" is not empty`, {
+          advice: 'the lines above say what still runs there, and why',
+        });
+      return phase !== 'Draining';
+    },
+  });
+}
+
+export function stepsOf({ phase, guests }: Pick<HostDrain, 'guests'> & { readonly phase: string }): unknown {
+  return [phase, guests.map(({ progress }) => progress)];
 }

@@ -4,7 +4,6 @@ import { Command } from 'commander';
 import type { UserClient } from '../../../api/client/user-client.ts';
 import type { PlannedGuest } from '../../../api/plans/host-plan.ts';
 import type { HostRestore, HostRestorePlan, RestoreOptions } from '../../../api/plans/host-restore.ts';
-import { sleep } from '../../../base/clock.ts';
 import type { Cli } from '../../cli.ts';
 import { attempting, CommandError, exitCodes, usageError } from '../../exit-codes.ts';
 import { refuseNeedless } from '../../options/needless-options.ts';
@@ -14,9 +13,8 @@ import { type Column, coloursFor, type Format, printValue, tableLines } from '..
 import { outputOption } from '../../print/output-option.ts';
 import { visible } from '../../print/terminal.ts';
 import { openSession } from '../../session.ts';
-import { doneText, drainColumns, planColumns } from '../host-drain.ts';
-
-const pollMs = 1_000;
+import { doneText, drainColumns, planColumns, stepsOf } from '../host-drain.ts';
+import { watchProgress } from './watch-progress.ts';
 
 interface Flags {
   readonly apply?: string;
@@ -122,18 +120,17 @@ async function printRestore(cli: Cli, output: Format, restored: HostRestore): Pr
 }
 
 /** Until the restore has ended. Throws when something has not returned. */
-async function watchRestore(cli: Cli, client: UserClient, host: string, output: Format): Promise<void> {
-  let told = '';
-  for (;;) {
-    const now = await client.showRestore(host);
-    const line = JSON.stringify([now.phase, now.guests.map(({ progress }) => progress)]);
-    if (line !== told) await printRestore(cli, output, now);
-    told = line;
-    if (now.phase === 'Incomplete' || now.phase === 'Cancelled')
-      throw new CommandError(exitCodes.badOutcome, `not all of host "${host}" has returned`, {
-        advice: `the lines above say why; "berth host restore ${host}" plans what is left`,
-      });
-    if (now.phase === 'Restored') return;
-    await sleep(cli.clock, pollMs, cli.interruption());
-  }
+function watchRestore(cli: Cli, client: UserClient, host: string, output: Format): Promise<void> {
+  return watchProgress(cli, {
+    look: () => client.showRestore(host),
+    steps: stepsOf,
+    print: (now) => printRestore(cli, output, now),
+    isOver({ phase }) {
+      if (phase === 'Incomplete' || phase === 'Cancelled')
+        throw new CommandError(exitCodes.badOutcome, `not all of host "${host}" has returned`, {
+          advice: `the lines above say why; "berth host restore ${host}" plans what is left`,
+        });
+      return phase === 'Restored';
+    },
+  });
 }

@@ -12,17 +12,16 @@ import type {
   RollOptions,
   RollPlan,
 } from '../../../api/plans/host-roll.ts';
-import { sleep } from '../../../base/clock.ts';
 import type { Cli } from '../../cli.ts';
 import { attempting, CommandError, exitCodes, usageError } from '../../exit-codes.ts';
 import { refuseNeedless } from '../../options/needless-options.ts';
 import { age, parseDurationMs, parseInteger } from '../../options/units.ts';
+import { applyCommand } from '../../print/apply-command.ts';
 import { type Column, coloursFor, type Format, printValue, tableLines } from '../../print/output.ts';
 import { outputOption } from '../../print/output-option.ts';
 import { visible } from '../../print/terminal.ts';
 import { openSession } from '../../session.ts';
-
-const pollMs = 1_000;
+import { watchProgress } from './watch-progress.ts';
 
 interface Flags {
   readonly pool?: string;
@@ -75,30 +74,24 @@ export function rollCommand(cli: Cli): Command {
         refuseNeedless(command, choices, besideOf(flags));
       }
       const { client } = await openSession(cli, command);
-      await attempting('roll hosts', () => roll(cli, client, { hosts, flags }), {
+      await attempting('roll hosts', () => roll(cli, client, { hosts, flags, command }), {
         NotFound: '"berth host ls" shows the hosts, "berth pool ls" the pools',
       });
     });
 }
 
-function besideOf({ status, pause, resume, cancel }: Flags): string {
-  return status
-    ? '--status'
-    : pause
-      ? '--pause'
-      : resume
-        ? '--resume'
-        : cancel
-          ? '--cancel'
-          : '--watch without --apply';
+function besideOf(flags: Flags): string {
+  const verb = (['status', 'pause', 'resume', 'cancel'] as const).find((each) => flags[each]);
+  return verb === undefined ? '--watch without --apply' : `--${verb}`;
 }
 
 interface Asked {
   readonly hosts: readonly string[];
   readonly flags: Flags;
+  readonly command: Command;
 }
 
-async function roll(cli: Cli, client: UserClient, { hosts, flags }: Asked): Promise<void> {
+async function roll(cli: Cli, client: UserClient, { hosts, flags, command }: Asked): Promise<void> {
   const { apply, status, watch, pause, resume, cancel, output } = flags;
   if (cancel) return printRoll(cli, output, await client.cancelRoll());
   if (pause || resume) {
@@ -112,7 +105,7 @@ async function roll(cli: Cli, client: UserClient, { hosts, flags }: Asked): Prom
   if (watch) return watchRoll(cli, client, output);
   if (status) return printRoll(cli, output, await client.showRoll());
   const { plan } = await client.rollHosts(optionsOf(hosts, flags));
-  if (plan) await printPlan(cli, output, plan, `berth host roll${wordsOf(hosts, flags)} --apply ${plan.hash}`);
+  if (plan) await printPlan(cli, output, plan, applyCommand(command, plan.hash));
 }
 
 function optionsOf(hosts: readonly string[], flags: Flags): RollOptions {
@@ -125,20 +118,6 @@ function optionsOf(hosts: readonly string[], flags: Flags): RollOptions {
     bootDeadlineMs: parseDurationMs('--boot-deadline', flags.bootDeadline),
     restore: flags.restore,
   };
-}
-
-/** To be repeated with --apply. */
-function wordsOf(hosts: readonly string[], flags: Flags): string {
-  const { pool, maxAtOnce, stopOthers, movesMax, drainDeadline, bootDeadline, restore } = flags;
-  return [
-    pool === undefined ? hosts.map((host) => ` ${host}`).join('') : ` --pool ${pool}`,
-    maxAtOnce === '1' ? '' : ` --max-at-once ${maxAtOnce}`,
-    stopOthers ? ' --stop-others' : '',
-    movesMax === '2' ? '' : ` --moves-max ${movesMax}`,
-    drainDeadline === '1h' ? '' : ` --drain-deadline ${drainDeadline}`,
-    bootDeadline === '1h' ? '' : ` --boot-deadline ${bootDeadline}`,
-    restore ? '' : ' --no-restore',
-  ].join('');
 }
 
 async function printPlan(cli: Cli, output: Format, plan: RollPlan, next: string): Promise<void> {
@@ -197,18 +176,17 @@ async function printRoll(cli: Cli, output: Format, rolled: HostRoll): Promise<vo
 }
 
 /** Until the roll has ended, or waits for a person. Throws unless every host is done. */
-async function watchRoll(cli: Cli, client: UserClient, output: Format): Promise<void> {
-  let told = '';
-  for (;;) {
-    const now = await client.showRoll();
-    const line = JSON.stringify([now.phase, now.hosts.map(({ step }) => step)]);
-    if (line !== told) await printRoll(cli, output, now);
-    told = line;
-    if (now.phase === 'Failed' || now.phase === 'Cancelled')
-      throw new CommandError(exitCodes.badOutcome, `the roll is ${now.phase}`, {
-        advice: 'the lines above say why; "berth host roll --resume" repeats the step that has failed',
-      });
-    if (now.phase === 'Done') return;
-    await sleep(cli.clock, pollMs, cli.interruption());
-  }
+function watchRoll(cli: Cli, client: UserClient, output: Format): Promise<void> {
+  return watchProgress(cli, {
+    look: () => client.showRoll(),
+    steps: ({ phase, hosts }) => [phase, hosts.map(({ step }) => step)],
+    print: (now) => printRoll(cli, output, now),
+    isOver({ phase }) {
+      if (phase === 'Failed' || phase === 'Cancelled')
+        throw new CommandError(exitCodes.badOutcome, `the roll is ${phase}`, {
+          advice: 'the lines above say why; "berth host roll --resume" repeats the step that has failed',
+        });
+      return phase === 'Done';
+    },
+  });
 }
