@@ -1,21 +1,18 @@
 // Warm pools: at rest each has as many guests of its present template as are wanted, and none is left of one that is gone. A guest leaves
 // its pool by a claim only, and none comes back.
 
+import type { InstanceStatus } from '../../../api/resources/instance.ts';
 import type { Checker, Facts } from '../checker.ts';
 
 export function warmPoolsChecker({ state, dead }: Facts): Checker {
+  const hasGuest = (id: string, is: (status: InstanceStatus) => boolean): boolean => {
+    for (const { status } of state.list('instance')) if (status.warmPool?.id === id && is(status)) return true;
+    return false;
+  };
   /** What a dead host has is never reported to be gone. */
-  const leavesOnDeadHost = (id: string): boolean => {
-    for (const { status } of state.list('instance'))
-      if (status.warmPool?.id === id && dead.has(status.host ?? '')) return true;
-    return false;
-  };
+  const leavesOnDeadHost = (id: string): boolean => hasGuest(id, ({ host = '' }) => dead.has(host));
   /** While there is no room for its successor, a guest of the former template stays. */
-  const waitsForRoom = (id: string): boolean => {
-    for (const { status } of state.list('instance'))
-      if (status.warmPool?.id === id && status.phase === 'Pending') return true;
-    return false;
-  };
+  const waitsForRoom = (id: string): boolean => hasGuest(id, ({ phase }) => phase === 'Pending');
   return {
     invariant: 0,
     onCommit({ events }) {
