@@ -118,7 +118,7 @@ it('for any tree and query, fits where the search of candidates finds one', () =
         fits[found ? 'true' : 'false'] += 1;
       },
     ),
-    { numRuns: 500 },
+    { numRuns: 2_000 },
   );
   expect(Math.min(fits.true, fits.false)).toBeGreaterThan(50);
 });
