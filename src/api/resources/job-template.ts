@@ -2,7 +2,7 @@
 // written by the operations on it and by controllers/jobs/job-template.ts.
 
 import { type Static, Type } from 'typebox';
-import { CronTimes, TimeZoneOrUtc } from '../times.ts';
+import { CronTimes, TimeZoneOrUtc } from '../times/schedule-fields.ts';
 import { JobSpec } from './job.ts';
 import { Condition, Labels, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 

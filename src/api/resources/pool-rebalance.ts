@@ -1,7 +1,7 @@
 // When plans are made to use fewer hosts of a pool, and what becomes of them: they are shown, or carried out.
 
 import { type Static, Type } from 'typebox';
-import { CronTimes, TimeZoneOrUtc } from '../times.ts';
+import { CronTimes, TimeZoneOrUtc } from '../times/schedule-fields.ts';
 import { RebalanceOptions } from '../plans/rebalance.ts';
 
 const closed = { additionalProperties: false } as const;

@@ -2,7 +2,7 @@
 // they are deleted.
 
 import { type Static, Type } from 'typebox';
-import { CronTimes, TimeZoneOrUtc } from '../times.ts';
+import { CronTimes, TimeZoneOrUtc } from '../times/schedule-fields.ts';
 import { Condition, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 
 const closed = { additionalProperties: false } as const;

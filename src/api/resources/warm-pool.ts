@@ -1,7 +1,7 @@
 // Warm pool: instances of one template that are kept booted ahead, so that a claim gets a usable guest at once.
 
 import { type Static, Type } from 'typebox';
-import { CronTimes, TimeZone } from '../times.ts';
+import { CronTimes, TimeZone } from '../times/schedule-fields.ts';
 import { Amounts, Condition, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 import { WorkloadTemplate } from './workload.ts';
 
